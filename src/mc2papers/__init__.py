@@ -1,1 +1,1 @@
-"""The papers' tables and figures: configurations, targets, and what each one shows."""
+"""The tables and figures of the papers: configurations and targets."""

@@ -1,4 +1,4 @@
-"""The engines that runs of the experiments table may name: those of the library and the baseline that is one."""
+"""The engines that the experiments table may name: the engines of the library, and the baseline "uncollapsed"."""
 
 from __future__ import annotations
 

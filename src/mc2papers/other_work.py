@@ -21,7 +21,7 @@ class OtherWork:
         self._start = self._now()
 
     def cores(self) -> float:
-        """Return the mean number of cores that other processes took; NaN where the system does not tell."""
+        """Return the mean number of cores that other processes used; NaN if the system does not report it."""
         (wall, others), (first_wall, first_others) = self._now(), self._start
         return max((others - first_others) / max(wall - first_wall, 1e-9), 0.0)
 

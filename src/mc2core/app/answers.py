@@ -44,7 +44,7 @@ class Answers:
             self._n_clusters, self._cluster = kept.recommended, kept.cut(kept.recommended)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
-        """Documents with values that the family of a context refuses: context and reason by number of the document."""
+        """Return documents with invalid context values: context and reason by number of the document."""
         found: dict[int, tuple[str, str]] = {}
         for name, family in self._posterior.families.items():
             rows, values = np.arange(corpus.n_documents), corpus.contexts[name]
@@ -68,7 +68,7 @@ class Answers:
         return found
 
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
-        """A record for each document."""
+        """Yield one record per document."""
         stacked = self._posterior.stacked(corpus) if self._contexts else None
         found = self._predict(corpus, stacked, self._threads)
         tokens = self._topics.tokens(corpus, found.first().argmax(axis=1), self._threads)
@@ -85,7 +85,7 @@ class Answers:
             yield said | ({"contexts": contexts[j]} if self._contexts else {})
 
     def _of_contexts(self, corpus: Corpus, shares: sp.csr_matrix) -> list[dict[str, Any]]:
-        """What is said of the contexts that each document does not show."""
+        """Return the predictions of the contexts that each document lacks."""
         said: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
         for name, predictive in self._contexts.items():
             documents = np.flatnonzero(corpus.missing(name))
@@ -110,7 +110,7 @@ class Answers:
 
 
 def _too_far(value: Any, mean: Any, sd: Any) -> str:
-    """Why a number of a document cannot be scored."""
+    """Return the reason why a number of a document cannot be scored."""
     if np.ndim(value):
         return "holds a number that is too large"
     return f"holds {value:g}, which is too far from the numbers of the fit (mean {mean:g}, standard deviation {sd:g})"

@@ -60,7 +60,7 @@ def _add_commands(commands: Any) -> None:
 
 
 def _add_readers(commands: Any) -> None:
-    """Commands that read a posterior, or any file of mc2core."""
+    """Add the commands that read a posterior, or any file of mc2core."""
     from pathlib import Path
 
     evaluate = add_command(
@@ -144,7 +144,7 @@ def _add_describe(commands: Any) -> None:
 
 
 def _add_merge(commands: Any) -> None:
-    """The command that merges clusters by hand."""
+    """Add the command that merges clusters by hand."""
     from pathlib import Path
 
     merge = add_command(
@@ -167,7 +167,7 @@ def _add_merge(commands: Any) -> None:
 
 
 def _add_compare(commands: Any) -> None:
-    """The command that reads several posteriors."""
+    """Add the command that compares several posteriors."""
     from pathlib import Path
 
     compare = add_command(
@@ -196,7 +196,7 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_predictions(commands: Any) -> None:
-    """Commands that report on documents by a posterior."""
+    """Add the commands that report on documents by a posterior."""
     from pathlib import Path
 
     clusters = add_command(
@@ -244,7 +244,7 @@ def _add_predictions(commands: Any) -> None:
 
 # Each command imports what it needs: `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The posterior and the corpus that a command is about."""
+    """Return the posterior and the corpus of a command."""
     from mc2core.base.progress import work
 
     with work("reading the posterior and the corpus"):
@@ -411,7 +411,7 @@ def _clusters(options: argparse.Namespace) -> None:
 
 
 def _cut(text: str) -> int | str:
-    """The value of --cut."""
+    """Parse the value of --cut."""
     from mc2core.posterior.hierarchy import CUTS
 
     if text in CUTS:
@@ -425,7 +425,7 @@ def _cut(text: str) -> int | str:
 
 
 def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
-    """The number of clusters of the cut, or "all", which cuts with a name are where there is no hierarchy."""
+    """Return the number of clusters of the cut, or "all" for a named cut if there is no hierarchy."""
     from mc2core.base.checks import counted
 
     if cut == "all" or not isinstance(cut, str):
@@ -449,7 +449,7 @@ def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | st
 
 
 def _kept(corpus: Corpus) -> pd.DataFrame:
-    """Columns that the import kept, as a table of documents shows them: texts are cut, ids are whole."""
+    """Return the kept columns for a table of documents: long texts are shortened, but ids are not."""
     import pandas as pd
 
     column = (corpus.imported or {}).get("settings", {}).get("id")

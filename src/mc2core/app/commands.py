@@ -33,7 +33,8 @@ def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.Argum
 
 
 def add_module(commands: Any, name: str, module: str, text: str) -> None:
-    """A command in a module of its own, with ``add_options`` and ``run``, which is loaded if the command is given."""
+    """Add a command of another module (with ``add_options`` and ``run``), which is loaded only if the command is
+    given."""
     add_command(commands, name, None, text).set_defaults(module=module)
 
 
@@ -63,7 +64,7 @@ def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_embeddings(parser: argparse.ArgumentParser) -> None:
-    """The option ``--embeddings`` of a command that reads documents from a file."""
+    """Add the option ``--embeddings`` of a command that reads documents from a file."""
     parser.add_argument(
         "--embeddings",
         metavar="FILE.npy",
@@ -72,7 +73,7 @@ def add_embeddings(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """The option ``--threads`` of a command whose result does not depend on it."""
+    """Add the option ``--threads``; the result of the command does not depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     told = f"number of threads; the result does not depend on it (default {cores}: all cores)"
     parser.add_argument("--threads", type=int, default=cores, help=told)
@@ -147,7 +148,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
 
 
 def in_shell(message: str, arguments: Sequence[str]) -> str:
-    """A message on parameters of Python, with the names of the options by which they were given."""
+    """Return a message about Python parameters with the names of the given command-line options."""
     import re
 
     given = [one.partition("=")[0] for one in arguments if one.startswith("--")]
@@ -162,7 +163,7 @@ def in_shell(message: str, arguments: Sequence[str]) -> str:
 
 
 def in_lines(text: str, stream: TextIO) -> str:
-    """Text with its lines broken between words where ``stream`` is a terminal, and as it is elsewhere.
+    """Wrap text at words if ``stream`` is a terminal; otherwise return it unchanged.
 
     A command, in a line such as "next: mc2 topics FIT", continues after a backslash.
     """
@@ -203,7 +204,8 @@ def _prepare_streams() -> None:
 
 
 def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Sequence[str]) -> argparse.Namespace:
-    """The options. A command parses its own: then they may stand between its arguments, and errors show its usage."""
+    """Parse the options. Each command parses its own, so that options may stand between its arguments and errors show
+    its usage."""
     import argparse
 
     class Version(argparse.Action):

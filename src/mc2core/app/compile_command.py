@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
+    """Add the options of the command."""
     parser.add_argument("engines", metavar="ENGINE", nargs="*", help="gibbs, svi or fastex (default: all)")
 
 

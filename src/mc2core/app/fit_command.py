@@ -18,7 +18,7 @@ _FEWEST = 16
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     parser.add_argument("corpus", type=Path, help="folder written by 'mc2 import' or Corpus.save")
     parser.add_argument(
         "--model",
@@ -106,7 +106,7 @@ def _check_folder(out: Path, corpus: Path) -> None:
 
 
 def _iterations(text: str) -> int | str:
-    """The value of --iterations."""
+    """Parse the value of --iterations."""
     try:
         return text if text == AUTO else int(text)
     except ValueError:
@@ -154,7 +154,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _left_by_a_stop(out: Path) -> str:
-    """Sentence on how the same command continues, and on the posterior written so far."""
+    """Return a sentence on how the same command continues, and on the posterior written so far."""
     from mc2core.base import storage
 
     posterior, written, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
@@ -165,7 +165,7 @@ def _left_by_a_stop(out: Path) -> str:
 
 
 def _length(provenance: Path) -> str:
-    """ " of 60 iterations and 2 updates", for a message about a posterior; "" if it is not known."""
+    """Return a phrase such as " of 60 iterations and 2 updates" for messages; "" if the length is unknown."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
 
@@ -179,7 +179,7 @@ def _length(provenance: Path) -> str:
 
 
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
-    """What was found and what to do next, line by line."""
+    """Return lines on the result and on the next commands."""
     from mc2core.base.checks import counted
     from mc2core.inference.registry import model_class
     from mc2core.inference.running.summary import sentence
@@ -224,7 +224,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:
-    """``"author:dirichlet,concentration=0.1,strength=0.5"`` as (name, family settings), ``"year"`` with None."""
+    """Parse ``"author:dirichlet,concentration=0.1,strength=0.5"`` to (name, family settings), and ``"year"`` to
+    ("year", None)."""
     from mc2core.base.settings import parse_settings, split_settings
 
     name, colon, family = text.partition(":")

@@ -97,7 +97,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_documents(parser: argparse.ArgumentParser) -> None:
-    """Embeddings, labels, ids and kept columns."""
+    """Add the options for embeddings, labels, ids and kept columns."""
     add_embeddings(parser)
     parser.add_argument(
         "--embed",
@@ -118,7 +118,7 @@ def _add_documents(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_words(parser: argparse.ArgumentParser) -> None:
-    """Which words are counted, and how."""
+    """Add the options for the selection and counting of words."""
     parser.add_argument(
         "--vocabulary",
         metavar="FILE",
@@ -156,7 +156,7 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_values(parser: argparse.ArgumentParser) -> None:
-    """How cells and rows are read."""
+    """Add the options for reading cells and rows."""
     parser.add_argument(
         "--separator",
         dest="separators",
@@ -276,7 +276,8 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _is_there(options: argparse.Namespace) -> bool:
-    """Whether this very input was imported or appended before; then it says so. ValueError: there is no corpus."""
+    """Return whether this input was already imported or appended, with a log message. Raises ValueError if there is no
+    corpus."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.corpus.alignment import files_of
@@ -292,7 +293,8 @@ def _is_there(options: argparse.Namespace) -> bool:
 
 
 def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
-    """Both as one corpus, which knows what was appended, and where it came from. ValueError: an id of both."""
+    """Return both corpora as one that records the appended input, and its source. Raises ValueError if both have the
+    same id."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
 
@@ -309,7 +311,7 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 
 
 def _size(folder: Path) -> str:
-    """ " of 260 documents"; "" if the corpus is damaged."""
+    """Return a phrase such as " of 260 documents"; "" if the corpus is damaged."""
     from mc2core.base.checks import counted
     from mc2core.corpus.corpus import read_meta
 

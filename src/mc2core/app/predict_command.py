@@ -27,7 +27,7 @@ Lines that cannot be read are reported on standard error, and the exit code is t
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's own options."""
+    """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
     add_fit(parser, "posterior")

@@ -10,7 +10,7 @@ from mc2core.app.commands import add_fit, add_threads, in_lines
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's own options."""
+    """Add the options of the command."""
     add_fit(parser, "posterior")
     parser.add_argument("corpus", type=Path, nargs="?", help="folder of the fitted corpus (not needed for --score)")
     parser.add_argument(

@@ -21,7 +21,7 @@ The columns of a file are those of the import of the fit, unless others are give
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     add_fit(parser, "fit")
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
-    """How to see the clusters of the new documents: those of a file have to be imported first."""
+    """Return the command that shows the clusters of the new documents; documents of a file must be imported first."""
     if (new / "corpus.json").is_file():
         return shlex.join(["mc2", "clusters", str(posterior), str(new)])
     given = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
@@ -133,7 +133,7 @@ def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:
 
 
 def _said(about: dict[str, Any]) -> str:
-    """What was taken, in a few words."""
+    """Return a short summary of an update."""
     from mc2core.base.checks import counted
 
     now, drift = about["stream"]["updates"][-1], about["drift"]

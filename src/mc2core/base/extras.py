@@ -13,7 +13,7 @@ class MissingPackage(ImportError):
 
 
 def lacking(module: str, extra: str, purpose: object) -> str | None:
-    """The sentence of :class:`MissingPackage` on a top-level ``module``; None if it is installed."""
+    """Return the message of :class:`MissingPackage` for a top-level ``module``; None if it is installed."""
     if importlib.util.find_spec(module) is not None:
         return None
     package = _PACKAGES.get(module, module)

@@ -35,8 +35,9 @@ _BESIDE = "'self' file: "
 
 
 def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
-    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request, except for
-    scripts of the same folder or site if some are ``beside`` it.
+    """Return a whole HTML page from text ``title`` and markup ``body``.
+
+    Its policy forbids the browser all requests, except for scripts of the same folder or site if ``beside`` is True.
 
     ``scripts`` are sources; data among them go through :func:`data_script`.
     """
@@ -53,7 +54,7 @@ def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), be
 
 
 def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
-    """A table of names and values for a notebook; all of them are text, ``below`` is markup."""
+    """Return a table of names and values for a notebook; names and values are text, ``below`` is markup."""
     lines = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left">{html.escape(str(value))}</td></tr>'
@@ -63,13 +64,13 @@ def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line that Markdown and HTML take as it is; an underscore within a word needs no escape."""
+    """Return text as one line that is safe in Markdown and HTML; an underscore within a word needs no escape."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*\[\]|#~]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(escaped.split()))
 
 
 def data_script(name: str, value: Any) -> str:
-    """A script that assigns a JSON-able value to the global ``name``; infinities and NaN become null.
+    """Return a script that assigns a JSON-able value to the global ``name``; infinities and NaN become null.
 
     The value is parsed from a text: in a literal, the key ``__proto__`` would set the prototype.
     """
@@ -78,7 +79,7 @@ def data_script(name: str, value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON that may stand in a script, in a page or in a file."""
+    """Return JSON that is safe in a script, in a page or in a file."""
     text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     # "<" ends no script and opens no comment; the separators are line ends in older JavaScript
     for sign in "<>&\u2028\u2029":

@@ -40,10 +40,11 @@ class Work:
 
 
 def line(works: list[Work], columns: int | None = None) -> str:
-    """Works, each part of the one before, in one line; in ``columns`` of a terminal with a bar, as far as they fit.
+    """Return works, each a part of the one before, as one line; in ``columns`` of a terminal with a bar, as far as they
+    fit.
 
-    The first work with a total has the bar and the estimate of what is left. Chains side by side have works of the same
-    name, of which the first is shown.
+    The first work with a total has the bar and the remaining time. Parallel chains have works of the same name; the
+    first is shown.
     """
     from tqdm import tqdm
 
@@ -168,7 +169,7 @@ def to_stderr(text: str) -> None:
 
 
 def _columns() -> int:
-    """Width of the terminal, which people change while something runs."""
+    """Return the width of the terminal, which may change during a run."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):  # a notebook

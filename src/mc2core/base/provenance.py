@@ -13,7 +13,7 @@ from typing import Any
 
 @functools.cache
 def environment() -> dict[str, Any]:
-    """Versions, git commit and machine of this process, written next to a result."""
+    """Return versions, git commit and machine of this process, which are stored with a result."""
     packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
     return {
         "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
@@ -24,12 +24,12 @@ def environment() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """Commit that the package runs from or was built from, with "+changes" if files differ; None if it is unknown."""
+    """Return the commit from which the package runs or was built, with "+changes" if files differ; None if unknown."""
     return _commit_of_checkout() or _commit_of_build()
 
 
 def _commit_of_build() -> str | None:
-    """What setup.py wrote into the package."""
+    """Return the commit that setup.py wrote into the package, or None."""
     file = Path(__file__).resolve().parents[1] / "commit.txt"
     return file.read_text(encoding="ascii").strip() if file.is_file() else None
 

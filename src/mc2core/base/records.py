@@ -82,21 +82,22 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
 
 
 def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
-    """:func:`read_rows` with a Fault in place of the values of a row that cannot be read."""
+    """Yield rows as :func:`read_rows`, with a Fault instead of the values of an unreadable row."""
     path = Path(path)
     yield from READERS[form_of(path)](path, columns)
 
 
 def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
-    """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
+    """Return whether numbers may have a decimal comma: in CSV files with semicolons as separators."""
     path = Path(path)
     return form_of(path) == ".csv" and delimiter_of(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
-    """Columns of a file that :func:`read_rows` reads; of JSON Lines the keys of all records, which reads it through.
+    """Return the columns of a file that :func:`read_rows` reads; for JSON Lines, the keys of all records, which needs a
+    complete pass.
 
-    ValueError as there.
+    Raises ValueError as :func:`read_rows`.
     """
     path = Path(path)
     kind = form_of(path)
@@ -116,7 +117,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 def form_of(path: Path) -> str:
-    """One of ENDINGS, or FOLDER. Raises ValueError if the ending is another, or if there is no such file."""
+    """Return one of ENDINGS, or FOLDER. Raises ValueError for other endings, or if there is no such file."""
     if path.is_dir():
         return FOLDER
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
@@ -141,12 +142,13 @@ def whole_gzip(path: Path) -> Iterator[None]:
 
 
 def open_text(path: Path, is_packed: bool) -> IO[bytes]:
-    """The bytes of a file, unpacked if it is ``is_packed`` by gzip."""
+    """Open a file for reading bytes, decompressed if ``is_packed`` by gzip."""
     return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, line with its end) of a UTF-8 file; a byte order mark is dropped. ValueError for a bad line."""
+    """Yield (number from 1, line with its end) of a UTF-8 file without a byte order mark. Raises ValueError for a bad
+    line."""
     for number, line in _lines(path):
         if fault := _fault_of(line):
             raise ValueError(f"{path}, line {number} {fault.message}; {fault.remedy}")
@@ -154,7 +156,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
+    """Yield lines as :func:`lines_of`; bytes that are not UTF-8 become halves of surrogate pairs."""
     is_packed = path.suffix.lower() == ".gz"
     with whole_gzip(path), open_text(path, is_packed) as stream:
         number, size = 0, 0
@@ -177,7 +179,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_start(start: bytes) -> Fault | None:
-    """Whether a text begins as UTF-16 or UTF-32 does: with its mark, or with many zeros, whose places tell which."""
+    """Return a Fault if a text begins as UTF-16 or UTF-32: with its mark, or with many zeros, whose positions show
+    which."""
     name = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
     if not name and 4 * start.count(0) < max(len(start), 4):
         return None
@@ -189,7 +192,7 @@ def _fault_of_start(start: bytes) -> Fault | None:
 
 
 def _fault_of(text: str) -> Fault | None:
-    """What is wrong with a text that was decoded with ``surrogateescape``."""
+    """Return the Fault of a text that was decoded with ``surrogateescape``, or None."""
     if text.isascii() or not (bad := _NOT_UTF8.search(text)):
         return None
     place = len(text[: bad.start()].encode()) + 1
@@ -214,14 +217,14 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, 
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """(number from 1, its object or its fault) of each line of JSON Lines that is not blank."""
+    """Yield (number from 1, object or Fault) of each line of JSON Lines that is not blank."""
     for number, line in _lines(path):
         if not line.isspace():
             yield number, _record(line)
 
 
 def record_of(line: bytes, is_first: bool) -> dict[str, Any] | Fault:
-    """The object that a line of JSON Lines holds, or its fault; the first line may have a byte order mark."""
+    """Return the object of a line of JSON Lines, or its Fault; the first line may have a byte order mark."""
     return _record(line.decode("utf-8-sig" if is_first else "utf-8", errors="surrogateescape"))
 
 
@@ -260,7 +263,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[An
 
 
 def delimiter_of(path: Path) -> str:
-    """A tab in .tsv; in .csv a comma, or the tab or semicolon where the header has some and no comma."""
+    """Return the delimiter: a tab for .tsv; for .csv a comma, or the tab or semicolon of a header without commas."""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if name.suffix.lower() == ".tsv":
         return "\t"
@@ -281,9 +284,10 @@ def _header(rows: Iterator[Row]) -> list[str]:
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """(line on which it ends, fields) of each row of a CSV file, the header first; blank lines are skipped.
+    """Yield (last line, fields) of each row of a CSV file, the header first; blank lines are skipped.
 
-    ValueError: not UTF-8, unfinished quotes, or a row of another length than the header.
+    Raises ValueError if the file is not UTF-8, if quotes are not closed, or if a row has another length than the
+    header.
     """
     for line, row in _csv_rows(path, delimiter):
         if isinstance(row, Fault):
@@ -292,7 +296,7 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fault]]:
-    """:func:`csv_rows` with a Fault for a row that cannot be read."""
+    """Yield rows as :func:`csv_rows`, with a Fault for an unreadable row."""
     # the limit is one for the whole process, and its default (128 KiB) is less than a long document
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     rows = csv.reader((line for _, line in _lines(path)), delimiter=delimiter, strict=True)
@@ -337,14 +341,14 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
 
 
 def left_out_files(path: str | os.PathLike[str]) -> list[tuple[str, int, str]]:
-    """("files", how many, why) of the files of a folder that :func:`read_rows` leaves out; of a file, nothing."""
+    """Return ("files", number, reason) for the files of a folder that :func:`read_rows` leaves out; [] for a file."""
     _, hidden, others = _files_in(Path(path))
     reasons = (hidden, "hidden: a name that begins with a dot"), (others, "not named .txt")
     return [("files", len(files), why) for files, why in reasons if files]
 
 
 def _files_in(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Paths, from the folder, of the texts below it, of hidden files and of all others."""
+    """Return paths relative to the folder: of the texts in it, of hidden files, and of all others."""
     files = sorted(one.relative_to(folder) for one in folder.rglob("*") if one.is_file())
     is_hidden = [any(part.startswith(".") for part in one.parts) for one in files]
     seen = [one for one, hidden in zip(files, is_hidden, strict=True) if not hidden]
@@ -378,7 +382,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _inflated(array: Any) -> int:
-    """Bytes of the text of an array, each repetition counted."""
+    """Return the bytes of the text of an array, with each repetition counted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -431,10 +435,10 @@ def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _excel_rows(path: Path) -> Iterator[Row]:
-    """(line, cells) of each row of the first visible sheet that is not blank, the header first.
+    """Yield (line, cells) of each row of the first visible sheet that is not blank, the header first.
 
-    The dimension that the sheet states is not used: it may be too small or too large. ValueError for what is no whole
-    Excel file.
+    The dimension that the sheet states is not used: it may be too small or too large. Raises ValueError for a file that
+    is not a complete Excel file.
     """
     extras.require("openpyxl", extra="excel", purpose=path)
     import openpyxl

@@ -30,17 +30,17 @@ class Settings:
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Names and values of the constructor's optional arguments."""
+        """Return names and default values of the constructor's optional arguments."""
         parameters = inspect.signature(cls).parameters
         return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Names of the constructor's arguments, except those in ``aside``."""
+        """Return the names of the constructor's arguments, except those in ``aside``."""
         return [name for name in inspect.signature(cls).parameters if name not in cls.aside]
 
     def settings(self) -> dict[str, Any]:
-        """Constructor's arguments, except those in ``aside``, as JSON-able values."""
+        """Return the constructor's arguments, except those in ``aside``, as JSON-able values."""
         return {name: getattr(self, name) for name in self.names()}
 
     def refuse_idle(self, idle: Mapping[str, str]) -> None:
@@ -66,7 +66,8 @@ class Settings:
 
 
 def option(name: str, value: Any) -> str:
-    """A setting as a message names it in Python and on the command line, "proposal='hash' (--set proposal=hash)"."""
+    """Return a setting as shown in messages, for Python and the command line: "proposal='hash' (--set
+    proposal=hash)"."""
     return f"{name}={value!r} (--set {name}={value if isinstance(value, str) else json.dumps(value)})"
 
 
@@ -84,14 +85,15 @@ def _with_known_names(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def split_settings(text: str, separator: str = r"\s") -> list[str]:
-    """``"kernel=blocked exact_sweeps=[1, 5]"`` as its settings: each begins where ``NAME=`` follows the separator."""
+    """Split ``"kernel=blocked exact_sweeps=[1, 5]"`` into settings: each begins with ``NAME=`` after the separator."""
     return [part.strip() for part in re.split(rf"{separator}\s*(?=\w[\w.]*=)", text) if part.strip()]
 
 
 def parse_settings(given: Iterable[str], where: str) -> dict[str, Any]:
-    """``["kernel=collapsed", "exact_sweeps=[1, 5]"]`` as ``{"kernel": "collapsed", "exact_sweeps": [1, 5]}``.
+    """Parse ``["kernel=collapsed", "exact_sweeps=[1, 5]"]`` to ``{"kernel": "collapsed", "exact_sweeps": [1, 5]}``.
 
-    Values are JSON if possible, else text. ValueError, beginning with ``where``, for a part that is not NAME=VALUE.
+    Values are JSON if possible, else text. Raises ValueError for a part that is not NAME=VALUE; ``where`` is the
+    beginning of the message.
     """
     settings: dict[str, Any] = {}
     for part in given:
@@ -105,7 +107,7 @@ def parse_settings(given: Iterable[str], where: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """JSON; a number however it is written (1., +1, .1); else text."""
+    """Parse JSON, or a number in another notation (1., +1, .1); other text is returned unchanged."""
     if _NUMBER.fullmatch(text):
         return float(text) if {".", "e"} & set(text.lower()) else int(text)
     try:

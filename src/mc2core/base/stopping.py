@@ -21,10 +21,10 @@ _AGAIN_SECONDS = 0.1
 
 
 class _Interrupted(KeyboardInterrupt):
-    """What the handler raises for SIGINT, within :func:`install`.
+    """Exception that the handler raises for SIGINT within :func:`install`.
 
-    A process in which a plain KeyboardInterrupt has passed through ``exec`` of a text, as many imports call it, ends by
-    the signal, even where it was caught and the process exits with a code.
+    It replaces KeyboardInterrupt: if a plain KeyboardInterrupt has passed through ``exec`` of a text, as in many
+    imports, Python ends the process by the signal, even if the exception was caught and the process has an exit code.
     """
 
 
@@ -58,13 +58,13 @@ def check() -> None:
 
 
 def is_asked() -> bool:
-    """Whether a signal was noted that nothing has stopped for yet."""
+    """Return whether a signal was received to which nothing has reacted yet."""
     return bool(_state.seen)
 
 
 @contextmanager
 def install() -> Iterator[None]:
-    """Handle signals in the block. Whatever error one surfaces as, the block ends as :func:`stop` does."""
+    """Handle signals in the block. The block ends as :func:`stop` does, whatever error a signal causes."""
     if _state.is_installed or not _is_main_thread():
         yield
         return
@@ -89,7 +89,7 @@ def install() -> Iterator[None]:
 
 @contextmanager
 def defer() -> Iterator[None]:
-    """Only note a first signal in the block, for :func:`check` there and at its end."""
+    """Delay the first signal in the block until :func:`check` is called or the block ends."""
     with install():
         if not _is_main_thread():
             yield
@@ -104,7 +104,7 @@ def defer() -> Iterator[None]:
 
 @contextmanager
 def flush() -> Iterator[list[int]]:
-    """Only note a first signal in the block, which keeps what there is before it stops: the signals so far."""
+    """Delay the first signal in the block, so that the block can save its results; yields the signals so far."""
     with install():
         if not _is_main_thread():
             yield []
@@ -127,7 +127,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _send_again() -> None:
-    """What the handler raised was lost in a callback or a finaliser: signal once more."""
+    """Send the signal again, because the exception of the handler was lost in a callback or a finaliser."""
     again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), _state.seen[0]))
     again.daemon = True
     again.start()

@@ -361,7 +361,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], str]:
-    """:func:`read_arrays`, with the digest of the arrays."""
+    """Return the arrays of :func:`read_arrays` and their digest."""
     path = Path(path)
     if not path.is_file():
         what = "a folder" if path.is_dir() else "missing"
@@ -398,7 +398,7 @@ def map_array(path: Path) -> np.ndarray:
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    """The bytes of an array in C order."""
+    """Return the bytes of an array in C order."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8).data if flat.nbytes else memoryview(b"")
 

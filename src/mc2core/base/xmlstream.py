@@ -1,11 +1,10 @@
-"""Records of huge XML files, one after the other: decompressed block by block, parsed by expat.
+"""Records of huge XML files, one by one: decompressed in blocks and parsed by expat.
 
-A document with declarations of its own is refused, so there is no entity to expand, and nothing outside of the file is
-loaded. Names are taken as they are written: a default namespace makes no difference.
+A document with its own declarations is rejected, so no entity is expanded, and nothing outside of the file is loaded.
+Names are used as written; a default namespace makes no difference.
 
-Memory is one block plus the wanted fields of one record, however long the file is. What comes before a damage is still
-delivered: the records first, then a :class:`DamagedInput`, which says how many were whole. The caller decides whether a
-part will do.
+Memory is one block plus the selected fields of one record, for files of any length. Records before a damage are still
+returned; then a :class:`DamagedInput` reports their number. The caller decides whether a part is enough.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _XML_SPACE = b" \t\r\n"
 
 @dataclass
 class _Element:
-    """What is wanted of an element: its own name as a field ("" for none), its attributes, and elements inside."""
+    """Parts of an element that are read: its own name as a field ("" for none), attributes, and elements inside."""
 
     name: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
@@ -81,7 +80,8 @@ class DamagedInput(ValueError):
 
 
 def inflater(head: bytes) -> Callable[..., Any] | None:
-    """What opens a path or a stream that begins like this (gzip, bzip2, xz) to be read inflated; None for all else."""
+    """Return a function that opens a path or a stream with this beginning (gzip, bzip2, xz) decompressed; None for
+    others."""
     for magic, opener in _INFLATERS.items():
         if head.startswith(magic):
             return opener
@@ -148,7 +148,7 @@ class _Part:
 
 
 def _check_beginning(path: Path, head: bytes, text: bool) -> None:
-    """Of a file that is not compressed."""
+    """Check the beginning of a file that is not compressed."""
     beginning = head.lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
@@ -274,7 +274,7 @@ class _Parser:
             raise DamagedInput(f"{self._path} has its own declarations, which are not allowed")
 
     def _skip(self, name: str, is_parameter: bool) -> None:
-        """An entity that a document type elsewhere may define."""
+        """Reject an entity that an external document type may define."""
         raise _Damage(f"undefined entity {name[:40]!r}")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -308,4 +308,4 @@ class _Parser:
 
 
 class _Damage(ValueError):
-    """What is wrong with a document, without its name."""
+    """Damage of a document, without the name of the document."""

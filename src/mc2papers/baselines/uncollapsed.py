@@ -1,9 +1,9 @@
-"""The baseline of NIPS12: an uncollapsed mixture that alternates assignments and Dirichlet draws.
+"""The baseline of NIPS12: an uncollapsed mixture that alternates draws of assignments and of parameters.
 
-Given the assignments, cluster weights and every cluster's word parameters are drawn from their conditionals, all V
-words of all K clusters; given those, documents are independent and every cluster is scored for each. The posterior of
-the assignments is that of the collapsed chains. Documents and words are keyed streams in fixed blocks, so all threads
-share a sweep and its bits do not depend on their number.
+Given the assignments, cluster weights and the parameters of all V words in all K clusters are drawn from their
+conditionals. Given the parameters, documents are independent, and every cluster is scored for each document. The
+posterior of the assignments is the same as for collapsed chains. Random streams are keyed by documents and words in
+fixed blocks, so the result does not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Names of the datasets, and the model from which each simulated dataset is drawn.
 
-Light to load: every job of a workflow reads it, and few need the readers and simulators of the catalogue.
+This module loads quickly, because every job of a workflow reads it, and few jobs need the readers and simulators of the
+catalogue.
 """
 
 from __future__ import annotations

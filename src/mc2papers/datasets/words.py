@@ -1,4 +1,4 @@
-"""Words of many texts, counted."""
+"""Counts of the words of many texts."""
 
 from __future__ import annotations
 

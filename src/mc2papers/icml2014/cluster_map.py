@@ -80,7 +80,7 @@ def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -
 
 
 def _plane(table: np.ndarray) -> np.ndarray:
-    """(J, 2) float32 of (J, D): the same on any number of cores."""
+    """Project (J, D) rows to the plane, (J, 2) float32, with the same result on any number of cores."""
     from sklearn.manifold import TSNE
 
     with one_thread():
@@ -89,9 +89,10 @@ def _plane(table: np.ndarray) -> np.ndarray:
 
 
 def neighbours_alike(table: pd.DataFrame, by: str = "cluster") -> pd.Series:
-    """Share of each document's nearest neighbours on the map that are in its cluster (or its class).
+    """Return the share of each document's nearest neighbours on the map that are in its cluster (or class).
 
-    Looked at are the NEIGHBOURS nearest ones, or as many as the smallest cluster has others, so that 1 can be reached.
+    There are NEIGHBOURS nearest neighbours, or fewer if the smallest cluster has fewer other documents, so that 1 can
+    be reached.
     """
     from scipy.spatial import cKDTree
 
@@ -105,11 +106,11 @@ def neighbours_alike(table: pd.DataFrame, by: str = "cluster") -> pd.Series:
 
 
 def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
-    """Clusters are separated where on average SEPARATED of a document's nearest neighbours are of its cluster, over
-    the maps of all fits.
+    """Judge whether clusters are separated: on average, a share SEPARATED of a document's neighbours is in its cluster,
+    over the maps of all fits.
 
-    Where the classes are not separated either, the maps do not show groups that are there, and clusters that are not
-    separated on them are not judged.
+    If the classes are not separated either, the maps do not show true groups, and there is no verdict against the
+    clusters.
     """
     means, of_class = (
         {seed: neighbours_alike(one, by).mean() for seed, one in table.groupby("seed")} for by in ("cluster", "class")

@@ -1,9 +1,9 @@
-"""How well K distributions over words describe documents at best, as far as a search finds, whatever model finds them.
+"""Best description of documents by K distributions over words, as far as a search finds it.
 
-A sample of MC2 without a document level has one distribution over words per cluster, so that no document of the
-training corpus has a higher likelihood than under the best of K unsmoothed distributions, one for each part of a
-partition into K. This holds for one sample. A perplexity averages the probability of words over samples inside the
-logarithm, and samples that differ have more distributions together than each has alone.
+A sample of MC2 without a document level has one distribution over words per cluster. Therefore, the likelihood of the
+training documents is at most that of the best K unsmoothed distributions, one for each part of a partition into K
+parts. This bound holds for one sample. A perplexity averages the probability of words over samples inside the
+logarithm, and different samples together have more than K distributions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Do contexts help? The gain by each context of real corpora over the words alone, next to a context at random."""
+"""Gain from each context of real corpora over words only, compared with a random context."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _of_measures(
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Format the gains for people, a row per corpus, context, method and what is given."""
+    """Format the gains as text, one row per corpus, context, method and kind of context (real or random)."""
     rows = []
     cases: Iterable[tuple[Any, pd.DataFrame]] = table.groupby([*_CASE, "given"], sort=False)
     for (dataset, context, method, given), here in cases:

@@ -1,4 +1,4 @@
-"""Fits with the words alone, with a context, and with the context of random documents, on samples of a corpus."""
+"""Fits with words only, with a context, and with the context of random documents, on samples of a corpus."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def fits_with_contexts(
     corpus: Corpus, runs: Mapping[str, Mapping[str, Any]], *, seeds: int, tokens: int | None = None, threads: int = 1
 ) -> pd.DataFrame:
-    """Fit each run with the words alone, with its context, and with the context of random documents.
+    """Fit each run with words only, with its context, and with the context of random documents.
 
     Each seed has a sample of the documents and a split of its own. A tenth of the sample is held out.
 

@@ -1,7 +1,7 @@
-"""How near clusters are to the truth after so many seconds, and how much sooner than a baseline (NIPS12 section 4.2).
+"""Distance of clusters from the truth over time, and speed-up over a baseline (NIPS12 section 4.2).
 
-Curves are traces of fits with ``vi_bits`` in each row: variation of information between the labels and the clusters
-after that sweep. Seconds are those of the engine, start included, without compilation and without scoring.
+Curves are traces of fits with ``vi_bits`` in each row: the variation of information between the labels and the clusters
+after this sweep. Seconds include the start, but not compilation and scoring.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""NIPS12 figure 1: VI over time, of FastEx against its rivals, and of FastEx by length of signature."""
+"""NIPS12 figure 1: VI over time, for FastEx and other methods, and for FastEx with different lengths of signatures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The standard collapsed Gibbs sampler of a mixture of multinomials, which scores every cluster word by word.
 
-No fit uses it: NIPS12 says that its time is linear in the number of clusters, and table 1 times it for that.
+No fit uses it. NIPS12 claims that its time is linear in the number of clusters, and table 1 measures this.
 """
 
 from __future__ import annotations

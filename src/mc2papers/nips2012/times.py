@@ -64,12 +64,12 @@ def time_documents(
     """Measure times for every K and every length of signatures, as printed and with plain estimates, and for our
     variants, exact scoring and the standard sampler.
 
-    ``settings`` of the engine hold for all cells, except those that the grid sets. ``sweeps`` of each chain, at least
-    5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
-    with three sweeps over as many documents or twice as many as clusters, whichever is more. Where documents are
-    hashed, a chain is timed for each of ``n_seeds``. Returns the columns part, method, clusters, bits (0 where nothing
-    is hashed), seed, microseconds_per_document, in_use (clusters with documents at the end of the chain) and
-    other_cores (mean number of cores that other processes took meanwhile).
+    ``settings`` of the engine are used in all cells, except settings of the grid. Each chain has ``sweeps`` sweeps, at
+    least 5, because the projection changes in the first ones. ``more_clusters``: further K without hashing, with three
+    sweeps over ``n_documents`` documents, or twice the number of clusters if this is larger. With hashing, there is one
+    chain for each of ``n_seeds`` seeds. Returns the columns part, method, clusters, bits (0 where nothing is hashed),
+    seed, microseconds_per_document, in_use (clusters with documents at the end of the chain) and other_cores (mean
+    number of cores that other processes took meanwhile).
     """
     rows, other = [], OtherWork()
     printed = {"proposal": "hash", **AS_PRINTED, "topic_word_prior": WORD_PRIOR}

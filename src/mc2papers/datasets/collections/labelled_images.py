@@ -80,7 +80,7 @@ def read_sports(annotations: str | os.PathLike[str], info: str | os.PathLike[str
     annotations : a line ``tag, tag, ...`` an image, a tag for each object that is seen; they are its words.
     info : a line ``class file`` an image. Documents have ``id``, "class/file".
 
-    Also returns how many objects were left out since nothing stands between their commas.
+    Also returns the number of objects that were left out because they have no name.
 
     ValueError, one sentence: a file is missing, not UTF-8, a line is too long or of another form, an image comes twice,
     or the files have different numbers of lines.

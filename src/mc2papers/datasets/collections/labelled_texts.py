@@ -1,6 +1,7 @@
-"""Texts with one class each, a file a text: the ohsumed abstracts and the State of the Union addresses.
+"""Texts with one class each, one file per text: the Ohsumed abstracts and the State of the Union addresses.
 
-Words are those of :func:`mc2core.corpus.building.letters.words_of` that are in at least ``MIN_DOCUMENTS`` of all texts.
+Words are the result of :func:`mc2core.corpus.building.letters.words_of`, if they are in at least ``MIN_DOCUMENTS`` of
+all texts.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ def read_ohsumed(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     """Read a tar (or zip) of abstracts of MEDLINE, 1991, one file ``{training,test}/Cnn/NUMBER`` each.
 
     The class is the folder, one of the MeSH categories of diseases C01 to C23. There is no context. Documents have
-    ``id`` (the number) and ``part``, the official split ("train", "test"). Also returns what was left out and why.
+    ``id`` (the number) and ``part``, the official split ("train", "test"). Also returns the parts that were left out,
+    with the reason.
 
-    ValueError, one sentence: the archive is damaged or unsafe, a member has another name, a text is too large or comes
-    twice, or there is none.
+    Raises ValueError if the archive is damaged or unsafe, if a member has another name, if a text is too large or
+    occurs twice, or if there is no text.
     """
 
     def abstract(match: re.Match[str], content: str) -> _Text:
@@ -53,9 +55,10 @@ def read_ohsumed(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
 def read_addresses(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     """Read a zip (or tar) of State of the Union addresses, one file ``YEAR-President[-n].txt`` each (latin-1).
 
-    The class is the president, ``year`` a numeric context. The first line of each, its heading, is left out: it names
-    the president. Documents have ``id`` (the name without ".txt"), ``year`` and ``president``. Also returns what was
-    left out and why. Errors as of :func:`read_ohsumed`; a member "README" is passed over.
+    The class is the president, ``year`` a numeric context. The first line of each address is its heading; it is left
+    out because it names the president. Documents have ``id`` (the name without ".txt"), ``year`` and ``president``.
+    Also returns the parts that were left out, with the reason. Errors are those of :func:`read_ohsumed`; a member
+    "README" is passed over.
     """
 
     def address(match: re.Match[str], content: str) -> _Text:

@@ -1,4 +1,4 @@
-"""Documents with one class each and two or more views, words and names among them, as MATLAB files.
+"""Documents with one class each and two or more views, such as words and names, from MATLAB files.
 
 They are the movies, Cora, CiteSeer and ACM files of Zhang's collection of multi-view data sets. Words, names and
 classes are numbers.

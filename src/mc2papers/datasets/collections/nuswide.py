@@ -1,6 +1,6 @@
 """NUS-WIDE, 13 animals (ICML14 section 4): visual words of images, tags as context, folder names as labels.
 
-Official files, looked for by name anywhere under one folder, as they are or inside zip archives:
+Official files are searched by name anywhere in one folder, unpacked or inside zip archives:
 
 * image lists: ``TrainImagelist.txt`` and ``TestImagelist.txt`` (the official split), with lines
   like ``actor\\0001_2124494179.jpg``;
@@ -9,8 +9,8 @@ Official files, looked for by name anywhere under one folder, as they are or ins
 * tags, 1,000 zeros and ones to a line: ``Train_Tags1k.dat`` and ``Test_Tags1k.dat``, or ``AllTags1k.txt``; their names:
   ``TagList1k.txt``.
 
-The folder an image lies in is the search word it was found by; the animals of the paper are 13 of the 704 folders.
-Files are read line by line and only lines of wanted images are parsed.
+The folder of an image is the search word by which it was found; the animals of the paper are 13 of the 704 folders.
+Files are read line by line, and only lines of selected images are parsed.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ def read(
 
     Parameters
     ----------
-    folder : holds the official files.
-    animals : folder names; label i is animals[i].
-    sizes : images that the train and the test part must have (the paper's); None takes what there is.
+    folder : folder with the official files. animals : folder names; label i is animals[i]. sizes : required numbers of
+        images in the train and the test part (as in the paper); None accepts any.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Citations of a journal through NCBI's E-utilities, a year at a time: how PNAS comes without the whole baseline.
+"""Citations of a journal from NCBI's E-utilities, one year at a time: PNAS without the whole baseline.
 
-https://www.ncbi.nlm.nih.gov/books/NBK25499: ``esearch`` finds the PMIDs of a year, ``efetch`` gives them by the batch,
-in the XML of the baseline. NCBI allows three requests a second to one address of the internet, so years must not be
-fetched at the same time.
+https://www.ncbi.nlm.nih.gov/books/NBK25499: ``esearch`` finds the PMIDs of a year, and ``efetch`` returns them in
+batches, in the XML of the baseline. NCBI allows three requests per second from one internet address, so years must not
+be fetched at the same time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fetch_year(
 ) -> int:
     """Bring the citations of PNAS in one year to ``target`` (.xml.gz); returns how many were found.
 
-    Each answer is kept next to the target until all are there, so that a second call continues where the first one
+    Each answer is stored next to the target until all have arrived, so that a second call continues where the first one
     stopped. The same answers give the same bytes.
 
     Parameters
@@ -54,9 +54,9 @@ def fetch_year(
     Raises
     ------
     FetchError
-        (An OSError.) One sentence: the server cannot be reached, or gives something else than was asked for.
+        (An OSError.) If the server cannot be reached, or returns something else than requested.
     ValueError
-        The journal has more citations in that year than a search can list.
+        If the journal has more citations in this year than a search can list.
     """
     target, patience = Path(target), patience or Patience()
     parts = target.with_name(f".{target.name}.parts")
@@ -86,7 +86,8 @@ class _Requests:
         self._next = 0.0
 
     def __call__(self, tool: str, query: dict[str, object], target: Path, read: Callable[[Path], Answer]) -> Answer:
-        """Fetch an answer to ``target`` and return what ``read`` makes of it; what that refuses is requested again."""
+        """Fetch an answer to ``target`` and return the result of ``read``; if ``read`` raises an error, the request is
+        repeated."""
         address = f"{self._server}/{tool}.fcgi?{urllib.parse.urlencode(query)}"
         for left in reversed(range(self._patience.tries)):
             if not target.exists():
@@ -117,7 +118,7 @@ def _found_keys(path: Path) -> list[str]:
 
 
 def _check_citations(path: Path) -> None:
-    """Read to the end, which tells whether it is whole."""
+    """Read to the end, which shows whether the file is complete."""
     for _ in xmlstream.records(path, ROOT, _CITATIONS, ["PubmedArticle", "PubmedBookArticle"]):
         pass
 

@@ -1,9 +1,9 @@
-"""Fetch a source file: from the local data folder if it is there, else from its official addresses in turn.
+"""Fetch a source file: from the local data folder if it has the file, else from its official addresses in turn.
 
-A file arrives whole or not at all: it grows as ``<name>.part`` (kept between runs, so that a broken download continues
-where it stopped), is checked, synced and renamed. A partial file is continued only when it must be the same file: the
-address and the server's validator (ETag or date) are kept next to it and sent along; without a validator only a
-checksum allows it.
+A file is either complete or absent: it is downloaded as ``<name>.part``, verified, synced and renamed. The part is kept
+between runs, so that a broken download continues where it stopped. A download continues only if the file is certain to
+be the same: the address and the server's validator (ETag or date) are stored next to it and sent with the request.
+Without a validator, it continues only if there is a checksum.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
 
 
 class FetchError(OSError):
-    """A source file can be had neither from the local data folder nor from its addresses; the message is one
+    """A source file is available neither in the local data folder nor from its addresses; the message is one
     sentence."""
 
 
@@ -51,7 +51,7 @@ class _Refused(Exception):
 class _Interrupted(Exception):
     """The transfer broke off: the same address may give the rest.
 
-    pause_seconds : how long the server asked to be left alone, 0 if it did not.
+    pause_seconds : seconds that the server asked to wait, or 0.
     """
 
     def __init__(self, reason: str, pause_seconds: float = 0.0) -> None:
@@ -127,13 +127,13 @@ def fetch(
 ) -> Path:
     """Bring one source file to ``target`` and return its path.
 
-    The local data folder's copy is hard-linked where the file system allows it, else copied. A target that is there
-    already is kept if its checksum is right (or none is known).
+    The file in the local data folder is hard-linked if the file system allows it, else copied. An existing target is
+    kept if its checksum is right (or unknown).
 
     Raises
     ------
     FetchError
-        (An OSError.) What was tried, and why each try failed, in one sentence.
+        (An OSError.) If every address failed; the message has the reason of each.
     """
     target, patience = Path(target), patience or Patience()
     if target.is_file() and source.sha256 in (None, storage.digest_file(target)):

@@ -26,8 +26,8 @@ def list_baseline(
 ) -> list[str]:
     """Write the files of one year's baseline as a catalogue (:func:`mc2papers.datasets.download.fetch.read_catalogue`).
 
-    Those in ``data_folder``/pubmed if there are any, else those that the page links to; of several years the latest.
-    No checksums: each file is a gzip, which has its own. Returns the names.
+    They are the files in ``data_folder``/pubmed or, if there are none, the files that the page links to; of several
+    years, the latest. Checksums are not needed, because gzip files have their own. Returns the names.
 
     Raises
     ------

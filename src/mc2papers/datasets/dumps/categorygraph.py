@@ -1,11 +1,11 @@
-"""Top-level categories of Wikipedia by the graph of categories: SQL dumps ``categorylinks`` and ``linktarget``.
+"""Top-level categories of Wikipedia from the graph of categories: SQL dumps ``categorylinks`` and ``linktarget``.
 
 De Vries et al. 2010 (INEX XML mining): an article belongs to the top-level categories nearest to its own categories, by
-the number of steps up the graph; several may be equally near. Top-level are the subcategories of one root, as a rule
-"Main topic classifications".
+the number of steps up the graph; several may be equally near. The subcategories of one root are top-level categories.
+The root is usually "Main topic classifications".
 
-``categorylinks`` gives for each page its categories, in newer dumps by number (``cl_target_id``, the ``lt_id`` of
-``linktarget``), in older ones by name (``cl_to``). Which category a subcategory's page is, the shards know
+``categorylinks`` has the categories of each page, in newer dumps by number (``cl_target_id``, the ``lt_id`` of
+``linktarget``), in older dumps by name (``cl_to``). The shards have the names of the pages of subcategories
 (``category_pages.npz``).
 """
 
@@ -28,7 +28,7 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"Z": b"\x1a"}
 
 
 def sql_rows(path: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the given columns of each row of a MediaWiki SQL dump (gz or plain), as they are written but unescaped.
+    """Yield the given columns of each row of a MediaWiki SQL dump (gz or plain), unescaped.
 
     Statements are read by one pattern made from CREATE TABLE; nothing is executed.
 
@@ -129,7 +129,7 @@ def read_links(
 ) -> Iterator[tuple[str, str]]:
     """Yield (subcategory, category) of each link between categories; links of unknown pages or targets are left out.
 
-    ValueError: the dump names categories by number and ``targets`` is missing.
+    Raises ValueError if the dump names categories by number and ``targets`` is missing.
     """
     column = _naming_column(Path(path))
     if column == "cl_target_id" and targets is None:

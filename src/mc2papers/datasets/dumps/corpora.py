@@ -1,7 +1,8 @@
 """Corpora of Wikipedia and PubMed, gathered from shards (:mod:`mc2papers.datasets.dumps.shards`) by the papers'
 choices.
 
-Each reader takes its input files by role and its choices by keyword, and says what it left out and why.
+Each reader takes its input files by role and its settings by keyword, and reports which data it left out, with the
+reasons.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _ALMOST_ARTICLES = ("disambiguation",)
 class Reading:
     """Results of a reader.
 
-    dropped : what it left out and why. notes : how things were counted. warnings : such as a truncated file.
-    files : what was in each file, by what the parser counted.
+    dropped : parts that were left out, with the reason. notes : the rules of counting. warnings : for example, about a
+        truncated file. files : the parser's counts of each file.
     """
 
     corpus: Corpus

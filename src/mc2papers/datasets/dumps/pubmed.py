@@ -1,9 +1,9 @@
-"""PubMed: citations of the baseline, of update files and of E-utilities (the same XML), and PNAS as a part of it.
+"""PubMed: citations of the baseline, of update files and of E-utilities (the same XML), and PNAS as a part of them.
 
 Baseline and updates: https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmedYYnNNNN.xml.gz, new each year. A document is
-title and abstract of a citation; contexts are ``mesh`` (descriptors; ``mesh_major``: those marked as a major topic) and
-``year``. Of versions of one PMID the latest wins (by version, then by date of revision, then by file), even if the
-latest is not selected; citations listed in ``DeleteCitation`` go.
+title and abstract of a citation; contexts are ``mesh`` (descriptors; ``mesh_major`` has only the major topics) and
+``year``. Of several versions of one PMID, only the latest counts (by version, then by date of revision, then by file),
+even if the latest is not selected. Citations listed in ``DeleteCitation`` are removed.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ def parse_citations(
 
     Parameters
     ----------
-    allow_truncated : accept a file that is cut off or damaged: what comes before is kept and ``warnings`` says so.
+    allow_truncated : accept a file that is cut off or damaged: the part before the damage is kept, with a warning in
+        ``warnings``.
 
     Raises
     ------
     ValueError
-        One sentence naming the file; the shard that was there stays as it was.
+        If the file is invalid; the message names it. An existing shard does not change.
     """
     path = Path(path)
     counts: Counter[str] = Counter()

@@ -1,13 +1,12 @@
-"""Scatter and gather for corpora too large to hold: each input file becomes a shard on disk, shards become a corpus.
+"""Corpora that are too large for memory: each input file becomes a shard on disk, and shards become a corpus.
 
 1. :class:`ShardWriter` (one job for each file or byte range): documents with the counts of *all* their words, in
-   blocks that are whole in themselves, so that memory is one block.
-2. :func:`choose` keeps, of all documents with one key, the latest version;
-   :func:`mc2papers.datasets.dumps.vocabulary.count_vocabulary` then streams over the blocks of the chosen ones.
-3. :func:`gather` builds the corpus, documents by rising key.
+independent blocks, so that only one block is in memory. 2. :func:`choose` keeps, of all documents with one key, the
+latest version; :func:`mc2papers.datasets.dumps.vocabulary.count_vocabulary` then reads the blocks of the chosen
+documents one by one. 3. :func:`gather` builds the corpus, with documents sorted by key.
 
-The result depends on the input files only, not on how they were cut into shards, in which order shards come or how
-many jobs made them: what decides between versions is in the documents themselves and in the file they stand in.
+The result depends only on the input files, not on the division into shards, the order of shards or the number of jobs:
+the choice between versions depends only on the documents and their files.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ class ShardWriter:
 
     Parameters
     ----------
-    folder : an empty folder, the shard to be.
-    source, position : name of the input file and where in it the shard begins: they decide between equal versions.
-    names, numbers : the contexts that every document has.
+    folder : an empty folder for the shard. source, position : name of the input file, and the position in it where the
+        shard begins; they decide between equal versions. names, numbers : the contexts of documents.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class ShardWriter:
         self._dropped.append((key, version, self._reasons.setdefault(reason, len(self._reasons))))
 
     def finish(self, **about: Any) -> dict[str, Any]:
-        """Write what is left and ``shard.json``, which also holds ``about``; returns its content."""
+        """Write the remaining documents and ``shard.json`` with ``about``; returns its content."""
         self._flush()
         self._about |= {
             "documents": self._documents,
@@ -207,8 +205,8 @@ def choose(
 ) -> Chosen:
     """Keep the latest version of each key, and none of a deleted one.
 
-    Of equal versions the one in the last file wins, and there the last one. A version that its shard dropped competes
-    too, so that an article that became a redirect is gone. Holds a few numbers for each document.
+    Of equal versions, the last one in the last file is chosen. Versions that the parser dropped are considered too, so
+    that an article that became a redirect is removed. Memory is a few numbers per document.
 
     counted : reasons for dropping a document that leave its key in ``Chosen.fates``.
     """

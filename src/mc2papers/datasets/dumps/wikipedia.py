@@ -1,9 +1,9 @@
-"""Wikipedia: articles of XML dumps (pages-articles, every export schema), first writers of stub histories.
+"""Wikipedia: articles from XML dumps (pages-articles, every export schema), and first writers from stub histories.
 
 Dumps: https://dumps.wikimedia.org, ``enwiki-*-pages-articles*.xml*.bz2`` (also multistream) for the text, and
-``enwiki-*-stub-meta-history*.xml.gz`` for who wrote an article first. Export schemas 0.1 to 0.11 differ in the order of
-elements, in the namespace of the document, and in what older ones lack: ``ns`` (before 0.6: the title's prefix tells),
-``redirect`` (before 0.4: the text tells), ``model``.
+``enwiki-*-stub-meta-history*.xml.gz`` for the first writer of an article. Export schemas 0.1 to 0.11 differ in the
+order of elements, in the namespace of the document, and in missing elements of older schemas: ``ns`` (before 0.6; the
+prefix of the title is used), ``redirect`` (before 0.4; the text is used) and ``model``.
 
 Articles are pages of namespace 0 that are neither redirects nor disambiguation pages. Contexts: ``category`` (named by
 the article's own text), ``writer`` (of its first revision), ``topic`` (nearest top-level categories,
@@ -93,18 +93,20 @@ def parse_pages(
 ) -> dict[str, Any]:
     """Turn a dump, or a byte range of a multistream dump, into a shard; returns the content of ``shard.json``.
 
-    ``counts`` there says how many pages were read and why each of the others was dropped. ``category_pages.npz`` has
-    id and title of the category pages, which :mod:`mc2papers.datasets.dumps.categorygraph` needs.
+    Its ``counts`` has the number of pages that were read, and the number that was dropped for each reason.
+    ``category_pages.npz`` has id and title of the category pages, which :mod:`mc2papers.datasets.dumps.categorygraph`
+    needs.
 
     Parameters
     ----------
-    allow_truncated : accept a dump that is cut off or damaged: what comes before is kept and ``warnings`` says so.
-    start, stop : as given by :func:`multistream_ranges`; 0 and None for a whole file.
+    allow_truncated : accept a dump that is cut off or damaged: the part before the damage is kept, with a warning in
+        ``warnings``.
+    start, stop : a range of :func:`multistream_ranges`; 0 and None for a whole file.
 
     Raises
     ------
     ValueError
-        One sentence naming the file; the shard that was there stays as it was.
+        If the file is invalid; the message names it. An existing shard does not change.
     """
     path = Path(path)
     counts: Counter[str] = Counter()
@@ -203,9 +205,10 @@ def multistream_ranges(
 ) -> list[tuple[int, int]]:
     """Cut a multistream dump into ``parts`` byte ranges of whole streams, by its index (``offset:id:title``).
 
-    Of about equal lengths; fewer where there are not that many streams.
+    They have about equal lengths. There are fewer if the dump has fewer streams.
 
-    The first range holds the head of the document. ValueError: an index of another dump or of another form.
+    The first range includes the head of the document. Raises ValueError if the index belongs to another dump or has
+    another form.
     """
     index, dump = Path(index), Path(dump)
     if not dump.is_file():
@@ -328,9 +331,9 @@ def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str
 
 # -- corpora -------------------------------------------------------------------------------------------------
 def sample_categories(chosen: shards.Chosen, n: int, seed: int, least: int = 1) -> list[str]:
-    """Draw ``n`` categories at random among those of at least ``least`` articles: W100, W1000 (NIPS12, section 4.1).
+    """Draw ``n`` random categories among those with at least ``least`` articles: W100, W1000 (NIPS12, section 4.1).
 
-    ValueError where there are not that many.
+    Raises ValueError if there are too few.
     """
     sizes: Counter[str] = Counter()
     for rows, block in chosen.blocks():

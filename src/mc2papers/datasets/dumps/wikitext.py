@@ -1,13 +1,15 @@
-"""Wiki mark-up to plain text, by one linear scan over UTF-8 bytes, compiled.
+"""Conversion of wiki mark-up to plain text by one compiled linear scan over UTF-8 bytes.
 
-Well-kept parsers of wiki mark-up (mwparserfromhell, wikitextparser) build a tree of every template: on real articles
-they reach a thirtieth of the rate a dump needs. Only the words are wanted here, so this scanner keeps what a reader of
-the page would read and drops the rest; tests hold its words to those of mwparserfromhell on real articles.
+Existing parsers of wiki mark-up (mwparserfromhell, wikitextparser) build a tree of every template. On real articles,
+they reach a thirtieth of the speed that a dump needs. Only the words are needed here, so this scanner keeps the text
+that a reader of the page sees and drops the rest. Tests compare its words with the words of mwparserfromhell on real
+articles.
 
 Dropped: comments, templates, tables, references, formulas, galleries, code, file and category links, links to other
 languages, addresses, tags, behaviour switches. Kept: text, headings, labels of links, link trails ("[[bus]]es"), text
-between tags, ``<nowiki>`` and ``<pre>`` content. What does not close is text (templates, links, tables, tags) or ends
-with the article (comments), as in MediaWiki. Time and memory are linear in the text, however it is nested.
+between tags, ``<nowiki>`` and ``<pre>`` content. Templates, links, tables and tags without an end are text, and
+comments without an end continue to the end of the article, as in MediaWiki. Time and memory are linear in the text for
+any nesting.
 """
 
 # ruff: noqa: SIM109 (compiled code: comparing twice is faster than looking into a tuple)
@@ -33,7 +35,7 @@ def pack_names(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Namespaces:
-    """Names that make a link a file or a category: those of English and, in addition, of the wiki at hand.
+    """Names that make a link a file or a category: the English names and, in addition, the names of the wiki.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Members of zip and tar archives, read into memory with limits; nothing is ever unpacked to disk.
 
-An archive from the network may be cut off, may be a bomb (a few kilobytes that inflate to terabytes), may
-carry names that climb out of a folder, links, or the same name twice. Sizes it declares are not trusted:
-reading stops at the limit.
+An archive from the network may be cut off. A few kilobytes may unpack to terabytes. It may contain links, duplicate
+names, or names that lead out of a folder. The sizes that it declares are not trusted: reading stops at the limit.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class _TarInput:
         return block
 
     def finish(self) -> None:
-        """Read to the end, where compressed streams keep their checksums and a tar has blocks of zeros."""
+        """Read to the end, where compressed streams have their checksums and a tar archive has blocks of zeros."""
         while self.read(1 << 16):
             pass
         if len(self._last) < _TAR_END or any(self._last):

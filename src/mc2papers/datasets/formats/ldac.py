@@ -15,8 +15,8 @@ def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.
 
     Parameters
     ----------
-    content : of the file. file : its name in messages.
-    n_words : V. vocabulary : what has so many words, in messages.
+    content : content of the file. file : its name in messages. n_words : V. vocabulary : name of the vocabulary in
+        messages.
 
     Returns
     -------
@@ -25,7 +25,7 @@ def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.
     Raises
     ------
     ValueError
-        A line of another form, with another number of words than it announces, a word of V or above, or a word twice.
+        If a line has another form, a wrong number of words, a word number of V or more, or a word twice.
     """
     lines = content.rstrip(b"\r\n ").replace(b"\r\n", b"\n").split(b"\n")
     rows: list[np.ndarray] = []

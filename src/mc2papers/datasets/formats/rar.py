@@ -22,7 +22,7 @@ _MAX_REASON = 300
 def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
     """Write the members with the names of ``targets``, wherever in the archive they are, each whole or not at all.
 
-    ValueError: bsdtar is not installed, the archive is damaged, has no such member, or one of more than
+    Raises ValueError if bsdtar is not installed, if the archive is damaged, or if a member is missing or has more than
     ``MAX_MEMBER_BYTES``.
     """
     path = Path(path)

@@ -1,9 +1,9 @@
-"""Simulated encyclopaedia: articles of categories, in the shape of NIPS12's W100 and W1000 (section 4.1).
+"""Simulated encyclopaedia: articles of categories, with the sizes of NIPS12's W100 and W1000 (section 4.1).
 
-The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. What
-matters to a clustering of them is drawn here: category sizes are skewed (Zipf), most tokens come from background
-words that all categories share (Zipf's law), some from words typical of the category, which overlap between
-categories, and the vocabulary grows with the corpus (about 8 words for each article, as in the paper's section 4.1), so
+The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. The
+simulation has the properties that matter for a clustering. Category sizes are skewed (Zipf). Most tokens come from
+background words that all categories share (Zipf's law). Some come from words typical of the category, which overlap
+between categories. The vocabulary grows with the corpus (about 8 words per article, as in section 4.1 of the paper), so
 most words are rare.
 """
 

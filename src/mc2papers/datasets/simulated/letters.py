@@ -1,10 +1,9 @@
 """The letters of ICML14 section 4.1: four words, thirteen letters, 7 x 5 images, a number as context.
 
-A document cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE, LEARNING; its topic proportions are uniform
-over the word's distinct letters, however often the word has them; a topic is uniform over the dark pixels of its
-letter, so the vocabulary is the 35 pixels. A document of cluster k carries a number from N(2, 4, 6 or 8; sd_k). The
-paper asks for different variances without printing them; CONTEXT_SD is our choice, under which neighbours overlap a
-little.
+A document cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE, LEARNING. Its topic proportions are uniform
+over the distinct letters of the word. A topic is uniform over the dark pixels of its letter, so the vocabulary is the
+35 pixels. The context of a document in cluster k is a number from N(2, 4, 6 or 8; sd_k). The variances differ, but the
+paper does not print them. CONTEXT_SD is our choice, with which neighbouring clusters overlap a little.
 """
 
 from __future__ import annotations

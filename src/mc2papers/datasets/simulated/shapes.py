@@ -1,14 +1,15 @@
-"""Corpora in the shape of the papers' datasets, drawn from MC2 or from a law that differs from all compared models.
+"""Corpora with the sizes of the papers' datasets, drawn from MC2 or from a law that differs from all compared models.
 
 Under the law "mc2" the generative story is ICML14 eq. 1-2 with truncated sticks: pi ~ GEM, z_j ~ pi, epsilon ~ GEM,
-tau_k ~ DP(v, epsilon), psi_m ~ Dirichlet, x_j ~ F(phi_{z_j}). It departs from the engines' priors in one place,
-to be like text: a topic's Dirichlet is centred on Zipf's law, not on the uniform distribution, so frequent words
-are shared by many topics and rare words belong to few. Count contexts (authors, title words, tags) are made likewise.
+tau_k ~ DP(v, epsilon), psi_m ~ Dirichlet, x_j ~ F(phi_{z_j}). It differs from the priors of the engines in one place,
+to be similar to text: the Dirichlet of a topic is centred on Zipf's law, not on the uniform distribution, so many
+topics share frequent words, and rare words belong to few topics. Count contexts (authors, title words, tags) are drawn
+in the same way.
 
-What is drawn from MC2 favours MC2 over models that are wrong about it. Under the law "correlated" no model that is
-compared here is true: each document has topic proportions of its own, logistic-normal around those of its class and
-correlated (Blei and Lafferty 2007, correlated topic model), and its words are bursty: what was used is used again
-(Dirichlet compound multinomial, Madsen et al. 2005, drawn by Polya's urn). Contexts follow the classes under both laws.
+Data drawn from MC2 favour MC2 over other models. Under the law "correlated", no compared model is true. Each document
+has its own topic proportions, which are correlated and logistic-normal around the proportions of its class (Blei and
+Lafferty 2007, correlated topic model). Its words are bursty: a word that was used is likely to be used again (Dirichlet
+compound multinomial, Madsen et al. 2005, drawn by Polya's urn). Contexts depend on the classes under both laws.
 
 A new dataset is one :class:`Shape`.
 """
@@ -63,7 +64,7 @@ class Bag:
 
 @dataclass(frozen=True)
 class WholeNumber:
-    """A numeric context such as a year: normal around its cluster's mean, whole, kept within low..high.
+    """A numeric context such as a year: normal around the mean of its cluster, rounded, within low..high.
 
     Cluster means are uniform on low..high, sds uniform on ``sd``.
     """
