@@ -45,7 +45,7 @@ def papers(data_folder: Path) -> Corpus:
 
 
 def some(corpus: Corpus, n_documents: int) -> Corpus:
-    """Return ``n`` documents from the whole corpus, which is sorted by classes or years, and their words."""
+    """Return ``n_documents`` documents from the whole corpus, which is sorted by classes or years, and their words."""
     rows = np.linspace(0, corpus.n_documents - 1, n_documents).astype(int)
     part = corpus.subset(rows)
     words = np.unique(part.content.indices)

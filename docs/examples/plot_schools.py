@@ -58,10 +58,12 @@ contents, share = fit.posterior.contents, topics.set_index("topic")["share"]
 for topic in share.index[share >= 0.02]:
     mean, sd = contents.mean[topic - 1], contents.sd[topic - 1]
     left.errorbar(*mean, sd[1], sd[0], color="#08519c", capsize=2)
-left.set(title="students, and topics ± sd", xlabel="maths", ylabel="reading")
+left.set(
+    title="Students (dots) and topics (mean ± sd)", xlabel="maths", ylabel="reading"
+)
 for cluster in np.unique(fit.posterior.cluster):
     inside = fit.posterior.cluster == cluster
     right.scatter(*means[inside].T, s=14, label=f"cluster {cluster + 1}")
-right.set(title="means of schools, by their cluster", xlabel="maths")
+right.set(title="Mean scores of schools, by cluster", xlabel="maths")
 right.legend(fontsize="small")
 figure.tight_layout()

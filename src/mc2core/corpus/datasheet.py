@@ -32,9 +32,9 @@ class PaperCount:
 
 
 def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, PaperCount]:
-    """The rows of one dataset from a CSV of ``PAPER_COLUMNS``: ``{quantity: count and source}``.
+    """Read the rows of one dataset from a CSV of ``PAPER_COLUMNS``; returns ``{quantity: count and source}``.
 
-    ValueError: another header, a row of another length, or a quantity given twice.
+    Raises ValueError for another header, a row of another length, or a duplicate quantity.
     """
     path = Path(path)
     found: dict[str, PaperCount] = {}
@@ -102,7 +102,7 @@ def quantities(corpus: Corpus) -> dict[str, str]:
 
 
 def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
-    """The names with the highest numbers, each with its own: "ann (12), bob (7)"; of equal ones the first."""
+    """Return the names with the highest numbers, such as "ann (12), bob (7)"; of equal ones the first."""
     places = np.argsort(-numbers, kind="stable")[:_MAX_FREQUENT].tolist()
     shown = {place: " ".join(names[place].split()) for place in places if numbers[place]}
     listed = ", ".join(

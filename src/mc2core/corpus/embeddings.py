@@ -1,7 +1,7 @@
 """Sentence embeddings as a context: their directions, reduced to principal components of unit variance.
 
-The transformation stays with the corpus and with what is fitted on it, in ``imported``, so that vectors of new
-documents are reduced as those of the fit were.
+The projection is stored with the corpus and its fits, in ``imported``, so that vectors of new documents are reduced in
+the same way.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NEGLIGIBLE = 1e-9  # of the largest variance: less is rounding
 
 
 class Projection(NamedTuple):
-    """How embeddings become the numbers of a context: ``(x / |x| - centre) @ basis``.
+    """Projection of embeddings to the numbers of a context: ``(x / |x| - centre) @ basis``.
 
-    ``name`` is that of the context; ``centre`` (D,) and ``basis`` (D, d) are float32; ``explained`` is the share of
-    the variance that the d components have.
+    ``name`` is the name of the context; ``centre`` (D,) and ``basis`` (D, d) are float32; ``explained`` is the share of
+    the variance in the d components.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Projection(NamedTuple):
 
     @classmethod
     def of(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
-        """Principal components of (n, D) ``vectors``, as checked by :func:`check_vectors`.
+        """Compute principal components of (n, D) ``vectors``, which :func:`check_vectors` has checked.
 
-        ValueError where no two of them differ in direction.
+        Raises ValueError if all vectors have the same direction.
         """
         length = vectors.shape[1]
         total, products, n = np.zeros(length), np.zeros((length, length)), 0
@@ -73,17 +73,18 @@ class Projection(NamedTuple):
 
     @property
     def length(self) -> int:
-        """D."""
+        """Number D of coordinates of an embedding."""
         return len(self.centre)
 
     @property
     def sd(self) -> np.ndarray:
-        """(d,): standard deviations of the components before each was scaled to 1."""
+        """Standard deviations of the components before they were scaled to 1, (d,)."""
         sd: np.ndarray = 1.0 / np.linalg.norm(self.basis, axis=0)
         return sd
 
     def apply(self, vectors: Any) -> np.ndarray:
-        """(n, d) float64 of (n, D) vectors; NaN for a missing one. ValueError as of :func:`check_vectors`."""
+        """Return (n, d) float64 components of (n, D) vectors; NaN for a missing vector. Raises ValueError as
+        :func:`check_vectors`."""
         checked = check_vectors(vectors)
         if checked.shape[1] != self.length:
             here = counted(checked.shape[1], "numbers")
@@ -97,7 +98,7 @@ class Projection(NamedTuple):
         return reduced
 
     def stored(self) -> dict[str, Any]:
-        """As ``imported`` holds it."""
+        """Return the projection in the form that ``imported`` stores."""
         arrays = {
             part: base64.b64encode(getattr(self, part).astype("<f4").tobytes()).decode() for part in ("centre", "basis")
         }
@@ -157,8 +158,10 @@ def check_reduction(corpus: Corpus, known: Mapping[str, Any] | None, names: Coll
 
 
 def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
-    """``vectors`` as an (n, D) array, not copied; ValueError for anything but a matrix of numbers with a row for each
-    of ``rows`` documents. What rows hold is checked as they are read.
+    """Return ``vectors`` as an (n, D) array without copying.
+
+    Raises ValueError unless it is a matrix of numbers with one row for each of ``rows`` documents. Values are checked
+    when rows are read.
     """
     try:
         array = np.asarray(vectors)
@@ -179,8 +182,8 @@ def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
 
 
 def _directions(vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Numbers of documents, and (n, D) float64 vectors of length 1, some after others; missing ones and zeros, which
-    have no direction, are left out. ValueError names the document whose vector is infinite or has a gap.
+    """Yield numbers of documents and their (n, D) float64 vectors of length 1, in blocks. Missing vectors and zeros,
+    which have no direction, are left out. Raises ValueError with the document if a vector is infinite or incomplete.
     """
     for first in range(0, len(vectors), _BLOCK):
         rows = np.asarray(vectors[first : first + _BLOCK], dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Fingerprints by which it is seen that a document came before: of its id. Documents without ids have none.
+"""Fingerprints of ids, which show whether a document was used before. Documents without ids have none.
 
-Two documents may have the same words: neither these nor contexts say that they are the same.
+Words and contexts are not compared, because two different documents may have the same.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def fingerprints_of(corpus: Corpus) -> np.ndarray | None:
-    """(J,) int64, one number for each document, the same for the same id; None if the documents have no ids.
+    """Return one number per document, (J,) int64, equal for equal ids; None if the documents have no ids.
 
-    The id is in the column of ``documents`` that the import called so, or else in the column ``id``. Two others have
-    the same fingerprint with probability 2^-64.
+    The id is in the id column of the import, or else in the column ``id`` of ``documents``. Two different ids have the
+    same fingerprint with probability 2^-64.
     """
     column = (corpus.imported or {}).get("settings", {}).get("id", "id")
     fingerprints = []

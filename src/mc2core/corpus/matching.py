@@ -1,6 +1,7 @@
 """Whether a corpus matches a model: the same words, context columns and units; and conversions that make it match.
 
-Columns of another meaning give scores and clusters as confidently as the right ones, so names are compared, not sizes.
+Names are compared, not only sizes, because columns with another meaning would give wrong scores and clusters without an
+error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _OWN_UNIT = (0.0, 1.0)
 
 
 def named(names: Sequence[str] | None) -> list[str] | None:
-    """``names`` as a list; None if there are none, or only the placeholders of a corpus without a vocabulary."""
+    """Return ``names`` as a list; None if there are none, or only the placeholders of a corpus without a vocabulary."""
     if names is None or not len(names):
         return None
     if names[0] == placeholders(1)[0] and list(names) == placeholders(len(names)):
@@ -92,16 +93,16 @@ def _warn(message: str) -> None:
 
 
 def check_length(name: str, found: int, what: str, known: int) -> None:
-    """ValueError unless the vectors of the context ``name`` are as long as those of ``what``, which are ``known``."""
+    """Raise ValueError unless the vectors of context ``name`` have ``known`` coordinates, as in ``what``."""
     if found != known:
         held = counted(found, "numbers")
         raise ValueError(f"context {name!r} has vectors of {held}, but {what} has vectors of {known:,} there")
 
 
 def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:
-    """``corpus`` with the contexts of numbers and vectors ``names`` in the given units.
+    """Return ``corpus`` with the contexts ``names`` of numbers and vectors in the given units.
 
-    ``units`` : {name: (mean, sd)} as those of a corpus; a context without a unit there is in its own.
+    ``units`` : {name: (mean, sd)} as in a corpus; a context without an entry keeps its original unit.
     """
     moved = {}
     for name in names:

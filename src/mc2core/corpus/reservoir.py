@@ -47,7 +47,7 @@ def update(kept: Corpus, n_before: int, new: Corpus) -> Corpus:
 
 
 def _rows_of(one: Any, other: Any, rows: np.ndarray) -> Any:
-    """``rows`` of two tables, one above the other."""
+    """Return ``rows`` of two tables, stacked vertically."""
     if sp.issparse(one):
         return sp.csr_matrix(sp.vstack([one, other], format="csr")[rows])
     return np.concatenate([one, other])[rows]

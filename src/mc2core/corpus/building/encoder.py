@@ -56,7 +56,7 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
 
 
 def _kept(path: Path) -> dict[bytes, np.ndarray]:
-    """Vectors of texts that were encoded before, by digest."""
+    """Return the vectors of texts that were encoded before, by digest."""
     if not path.is_file():
         return {}
     arrays = storage.read_arrays(path)

@@ -55,7 +55,7 @@ def from_texts(
     tokenise: Tokenise | None,
     given: dict[str, Any],
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_texts`; ``given`` is of :func:`settings_of`."""
+    """Implement :meth:`mc2core.Corpus.from_texts`; ``given`` is the result of :func:`settings_of`."""
     if isinstance(texts, str):
         raise ValueError("texts is a single text; give a list with one text per document")
     schema = _schema(like)
@@ -116,7 +116,7 @@ def from_dataframe(
     like: Any,
     tokenise: Tokenise | None,
 ) -> Any:
-    """See :meth:`mc2core.Corpus.from_dataframe`; ``given`` is of :func:`settings_of`."""
+    """Implement :meth:`mc2core.Corpus.from_dataframe`; ``given`` is the result of :func:`settings_of`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
     for name, columns_given in (("contexts", contexts), ("keep", keep)):
@@ -170,7 +170,8 @@ def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str
 
 
 def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None, missing: Missing) -> str:
-    """ "number", "date" or "bag": what the values that are there are; as in ``schema`` where there is one."""
+    """Return the kind of a column from its values: "number", "date" or "bag"; it must agree with ``schema``, if
+    given."""
     present = [value for value in values if not (is_missing(value) or missing.code_of(value))]
     if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
         found = "date"
@@ -192,9 +193,9 @@ def _with_counts(
     documents: pd.DataFrame | None,
     schema: alignment.Schema | None,
 ) -> Any:
-    """The corpus with contexts that are matrices already, in their place, and the table of documents.
+    """Return the corpus with contexts that are matrices, in their order, and the table of documents.
 
-    Beside a pattern the columns of counts are taken to be its own. Raises ValueError if there are more or fewer.
+    With a ``schema``, the columns of counts must be those of the schema. Raises ValueError if there are more or fewer.
     """
     names = dict(corpus.context_names)
     for name, matrix in counts.items():
@@ -215,14 +216,14 @@ def _with_counts(
 
 
 def _told(corpus: Any, missing: Missing) -> Any:
-    """The corpus; codes that were read as missing are logged, as datasheets report them for files."""
+    """Return the corpus, and log the codes that were read as missing, as datasheets report them for files."""
     if read := missing.dropped():
         logger.warning("left out of the corpus: %s", "; ".join(map(str, read)))
     return corpus
 
 
 def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """The corpus in the columns of a pattern; what was lost is logged, as datasheets report it for files."""
+    """Return the corpus with the columns of a schema, and log what was left out, as datasheets report it for files."""
     followed, unknown = alignment.conform(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))
@@ -231,7 +232,7 @@ def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[D
 
 
 def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
-    """The values of a column, None where one is missing."""
+    """Return the values of a column, None for missing values."""
     if name not in frame.columns:
         raise ValueError(f"frame has no column {name!r}{did_you_mean(name, frame.columns)}")
     column = frame[name]
@@ -241,7 +242,7 @@ def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    """Values of a column or a list, None where pandas says that one is missing; categories are the text they show."""
+    """Return the values of a column or a list, None for missing values of pandas; categories become text."""
     if not isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return several(name, values)
     column = pd.Series(values)

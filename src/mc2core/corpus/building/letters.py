@@ -20,9 +20,10 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def words_of(text: str, min_letters: int = 3, stop_words: Iterable[str] = STOP_WORDS) -> list[str]:
-    """Words of ``text`` in their order: runs of the letters a-z, lower case, at least ``min_letters`` long.
+    """Return the words of ``text`` in order: runs of the letters a-z, lower case, with at least ``min_letters``
+    letters.
 
-    Accents are dropped first (Schrödinger -> schrodinger); digits, hyphens, other signs separate words.
+    Accents are removed first (Schrödinger -> schrodinger). Digits, hyphens and other characters separate words.
     """
     plain = text.lower()
     if not plain.isascii():

@@ -40,7 +40,7 @@ class BadRows:
     number: int = 0
 
     def add(self, faults: Sequence[BadRow]) -> None:
-        """Note the faults of one row."""
+        """Record the faults of one row."""
         self.number += 1
         if len(self.first) < max(self.allowed, MAX_SHOWN):
             self.first += faults
@@ -188,7 +188,7 @@ def gather(
     bad: BadRows,
     what: str = "documents",
 ) -> int:
-    """Pass the place and the parsed cells of every good row to ``take``, which may refuse them.
+    """Pass the place and the parsed cells of every valid row to ``take``, which may reject them.
 
     Returns the number of rows.
     """

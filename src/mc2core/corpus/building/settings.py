@@ -35,7 +35,7 @@ _LISTS = ("contexts", "keep", "separators", "observations", "missing")
 
 
 def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[str, Any]:
-    """Settings of a table, or of texts, with those that were not given; ``separator`` is that of bags."""
+    """Add the default settings of a table or of texts; ``separator`` is the default separator of bags."""
     full = {"word_counts": "raw"} | dict(settings)
     separators = list(full.get("separators", ()))
     if not any(parse_separator(text)[0] == "" for text in separators):
@@ -44,7 +44,7 @@ def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[st
 
 
 def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """TOKENS, each with its value."""
+    """Return the settings TOKENS with their values."""
     tokeniser = choice("tokeniser", settings.get("tokeniser", "unicode"), _FEWEST_LETTERS)
     default = {
         "tokeniser": tokeniser,
@@ -69,20 +69,20 @@ def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_text(settings: Mapping[str, Any]) -> bool:
-    """Whether a column is cut into words."""
+    """Return whether a column is cut into words."""
     contexts = parse_contexts(settings.get("contexts", ()))
     return "text" in settings or any(one.kind == "text" for one in contexts.values())
 
 
 def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), tokenise: Tokenise | None = None) -> Layout:
-    """The layout of a table from its :func:`complete` settings.
+    """Return the layout of a table from its :func:`complete` settings.
 
     Parameters
     ----------
     optional : columns that the table may lack.
-    tokenise : the function, where the tokeniser is FUNCTION.
+    tokenise : the function, if the tokeniser is FUNCTION.
 
-    ValueError names the unknown setting.
+    Raises ValueError for an unknown setting.
     """
     content = [kind for kind in CONTENT_KINDS if kind in settings]
     if len(content) != 1:
@@ -108,25 +108,26 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
 
 
 def codes_of(missing: Any) -> list[str]:
-    """The codes of a setting ``missing``: a list, or a text with commas between."""
+    """Return the codes of the setting ``missing``: a list, or a text separated by commas."""
     several = missing.split(",") if isinstance(missing, str) else missing
     return [code for one in several if (code := str(one).strip())]
 
 
 def missing_of(settings: Mapping[str, Any]) -> Missing:
-    """The codes of missing values: those of pandas and the given ones; only these where one of them is NONE."""
+    """Return the codes of missing values: those of pandas and the given ones, or only the given ones if NONE is among
+    them."""
     given = codes_of(settings.get("missing", ()))
     return Missing([one for one in given if one != NONE] if NONE in given else [*MISSING, *given])
 
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
-    """Which words are kept; None if nothing is said of it."""
+    """Return the rule by which words are selected; None if no setting limits them."""
     limits = {name: settings[name] for name in ("min_df", "max_features", "max_df") if name in settings}
     return VocabularyRule(**limits) if limits else None
 
 
 def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) -> Tokeniser:
-    """The tokeniser of :func:`complete` settings. Raises ValueError if it was a function and none is given."""
+    """Return the tokeniser of :func:`complete` settings. Raises ValueError if it was a function and none is given."""
     name, wanted = settings["tokeniser"], settings["stop_words"]
     wanted = None if wanted == NONE else wanted
     if name == FUNCTION and tokenise is None:
@@ -166,7 +167,8 @@ def _context(text: str) -> tuple[str, ContextColumn]:
 
 
 def parse_separator(text: str) -> tuple[str, str | None]:
-    """``"tags=,"`` as (column, sign); the column is "", all of them, where it is left out; no sign for ``"none"``."""
+    """Parse ``"tags=,"`` to (column, sign). Without a column, it is "", for all columns; the sign is None for
+    ``"none"``."""
     column, sign, separator = text.rpartition("=")
     if not (sign and column and separator):
         column, separator = "", text
@@ -174,7 +176,7 @@ def parse_separator(text: str) -> tuple[str, str | None]:
 
 
 def _rare(text: str) -> tuple[str, Rare]:
-    """``"author=2:pool"`` as (context, what becomes of its rare values)."""
+    """Parse ``"author=2:pool"`` to the context and the rule for its rare values."""
     name, _, rest = text.partition("=")
     number, colon, pool = rest.partition(":")
     if not (name and number.isdecimal() and int(number) > 0 and pool == ("pool" if colon else "")):

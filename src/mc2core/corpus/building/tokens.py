@@ -1,11 +1,11 @@
-"""Running text to words of any script.
+"""Conversion of running text to words, in any script.
 
 A word is a run of letters, marks and digits with at least one letter; an apostrophe inside belongs to it. Text is first
 composed (Unicode NFC) and brought to lower case as Unicode maps it. All else separates words, hyphens too.
 
-Scripts that are written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) have no such words: their runs
-are cut into overlapping pairs of characters, as search engines do that have no dictionary. It is no segmentation:
-:class:`Tokeniser` takes any function in its place.
+Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are cut into overlapping pairs of
+characters, as in search engines without a dictionary. These pairs are no real words; :class:`Tokeniser` accepts any
+other function.
 
 Stop words of English are our list, those of other languages the lists of the package ``stop-words`` (BSD licence).
 """
@@ -43,7 +43,7 @@ ENGLISH = """
 
 
 def languages() -> list[str]:
-    """Languages that stop words are kept for."""
+    """Return the languages that have stop words."""
     return sorted(stop_words.AVAILABLE_LANGUAGES)
 
 
@@ -84,7 +84,8 @@ Tokenise = Callable[[str], Iterable[str]]
 
 @functools.cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """(words, pieces of one script or the other, characters with their marks). Python's own ``\\w`` has no marks."""
+    """Return patterns of words, of pieces in one kind of script, and of characters with their marks. Python's ``\\w``
+    has no marks."""
     codes = [code for code in range(0x300, 0xE01F0) if unicodedata.category(chr(code))[0] == "M"]
     ends = [code for code in codes if unicodedata.category(chr(code + 1))[0] != "M"]
     starts = [code for code in codes if unicodedata.category(chr(code - 1))[0] != "M"]
@@ -136,18 +137,18 @@ class Tokeniser:
         return f"words of at least {self.min_letters} letters or digits, stop words left out"
 
     def for_contexts(self) -> Tokeniser:
-        """The same without n-grams."""
+        """Return the same tokeniser without n-grams."""
         stop_words = self._stop_words or None
         return Tokeniser(self._tokenise, stop_words=stop_words, min_letters=self.min_letters)
 
     def words(self, text: str) -> list[str | None]:
-        """Words of a text in their order, None for each that is left out."""
+        """Return the words of a text in order, with None for each word that is left out."""
         if self._tokenise is not None:
             return [self._kept(word) for word in _checked(self._tokenise(text))]
         return [word for run in _runs(text) for word in self.remembered[run]]
 
     def count(self, text: str) -> Mapping[str, int]:
-        """Words and n-grams of a text, and how often each is there. ValueError where the user's function gives none."""
+        """Count the words and n-grams of a text. Raises ValueError if the user's function returns none."""
         if self._tokenise is not None or self._max_ngram > 1:
             return Counter(_joined(self.words(text), self._max_ngram))
         counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self.remembered.__getitem__, _runs(text))))
@@ -155,7 +156,7 @@ class Tokeniser:
         return counts
 
     def _make_words(self, run: bytes) -> list[str | None]:
-        """The words of a run, None for each that is left out."""
+        """Return the words of a run, with None for each word that is left out."""
         plain = run.decode()
         if not plain.isascii():
             plain = unicodedata.normalize("NFC", plain).lower()
@@ -167,7 +168,7 @@ class Tokeniser:
         return [self._kept(_without_ends(word, self._stop_words) if "'" in word else word) for word in found]
 
     def _kept(self, word: str) -> str | None:
-        """The word; None if it is left out."""
+        """Return the word, or None if it is left out."""
         is_word = self._tokenise is not None or (len(word) <= _LONGEST_WORD and _LETTER.search(word))
         return word if is_word and len(word) >= self.min_letters and word not in self._stop_words else None
 
@@ -188,17 +189,17 @@ class _Remembered(dict[bytes, list[str | None]]):
 
 
 def has_pairs(words: Iterable[str]) -> bool:
-    """Whether any word is of a script without spaces."""
+    """Return whether any word is in a script without spaces."""
     return any(_HAS_UNSPACED.search(word) for word in words)
 
 
 def _runs(text: str) -> list[bytes]:
-    """What stands between ASCII signs that are in no word."""
+    """Return the runs between ASCII characters that no word contains."""
     return text.lower().encode(errors="replace").translate(_SEPARATED).split()
 
 
 def _in_pairs(found: Iterable[str]) -> list[str]:
-    """Words, those in scripts without spaces cut into pairs of characters."""
+    """Return the words; words in scripts without spaces are cut into pairs of characters."""
     _, pieces, characters = _patterns()
     words: list[str] = []
     for word in found:
@@ -212,7 +213,7 @@ def _in_pairs(found: Iterable[str]) -> list[str]:
 
 
 def _without_ends(word: str, stop_words: Collection[str]) -> str:
-    """A word with apostrophes without the stop words at its ends, as far as something is left."""
+    """Remove stop words at the ends of a word with apostrophes, unless nothing is left."""
     if word in stop_words:
         return word
     parts = word.split("'")
@@ -224,7 +225,7 @@ def _without_ends(word: str, stop_words: Collection[str]) -> str:
 
 
 def _joined(words: Sequence[str | None], most: int) -> Iterator[str]:
-    """The words and n-grams."""
+    """Yield the words and n-grams."""
     yield from (word for word in words if word is not None)
     for length in range(2, most + 1):
         for first in range(len(words) - length + 1):
@@ -234,7 +235,7 @@ def _joined(words: Sequence[str | None], most: int) -> Iterator[str]:
 
 
 def _checked(words: Any) -> list[str]:
-    """What a function of the user's returned. Raises ValueError for anything else than words."""
+    """Check the result of the user's function. Raises ValueError for anything else than words."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"the tokeniser gave {type(words).__name__}; a list of words is needed")
     found = []

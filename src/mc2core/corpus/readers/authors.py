@@ -1,6 +1,6 @@
-"""Names of authors in one form.
+"""Authors' names in one standard form.
 
-The form depends on the name alone, not on other names of the file, so that later files give the same names.
+The form depends only on the name, not on other names of the file, so that later files give the same names.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def author_of(name: str) -> str:
 
 
 def _parts(words: list[str]) -> tuple[str, str]:
-    """Surname and given names of a name without a comma: "Muller JA", "J. A. Muller" or "Jan van der Berg"."""
+    """Return surname and given names of a name without a comma: "Muller JA", "J. A. Muller" or "Jan van der Berg"."""
     if len(words) < 2:
         return " ".join(words), ""
     first_word, last_word = words[0], words[-1]
@@ -71,7 +71,7 @@ def _letters(word: str) -> int:
 
 
 def _cased(surname: str) -> str:
-    """A surname in capitals with only its first letters in capitals."""
+    """Return a surname in capitals with only its first letters in capitals."""
     is_shouted = surname.isupper() and len(surname) > 2
 
     def cased(found: re.Match[str]) -> str:

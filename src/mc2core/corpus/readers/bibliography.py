@@ -1,4 +1,4 @@
-"""Bibliographies: exports of reference managers and of literature databases, as tables with columns of their own.
+"""Bibliographies: exports of reference managers and of literature databases, with their own column names.
 
 Formats: RIS, BibTeX, PubMed (XML and MEDLINE), Web of Science (tagged and tab-delimited), JSON Lines of works as
 OpenAlex has them, and CSV with a title, authors and an abstract, such as those of Scopus and Zotero.
@@ -95,7 +95,7 @@ class Works:
         return [name for name in _COLUMNS if name == TEXT or any(row.get(name) for _, row in self.rows)]
 
     def settings(self) -> dict[str, Any]:
-        """Settings of an import of all columns: contexts have a value that at least two works share."""
+        """Return the settings of an import of all columns; contexts need a value that at least two works share."""
         most = {name: max(self._works_of(name).values(), default=0) for name in CONTEXTS}
         least = {name: 1 if name == "year" else LEAST_DOCUMENTS for name in CONTEXTS}
         used = [name for name in CONTEXTS if most[name] >= least[name]]
@@ -109,7 +109,7 @@ class Works:
         }
 
     def _works_of(self, name: str) -> Counter[Any]:
-        """How many works have each value of a column."""
+        """Count the works that have each value of a column."""
         cells = (row.get(name) for _, row in self.rows)
         return Counter(one for cell in cells if cell for one in (set(cell) if isinstance(cell, list) else {cell}))
 
@@ -221,7 +221,7 @@ def read(path: Path) -> Works:
 
 
 def _work(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The columns of a record, and its names of authors as they stand there."""
+    """Return the columns of a record, and the names of its authors as written."""
     text = {name: _plain(found.get(name)) for name in ("title", "abstract", "journal")}
     names = [plain for one in _several(found.get("authors")) if (plain := _plain(one).strip(" ,;"))]
     lists = {
@@ -243,7 +243,7 @@ def _work(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _plain(value: Any) -> str:
-    """A value on one line, without tags and entities of HTML; several, joined by spaces."""
+    """Return a value on one line, without HTML tags and entities; several values are joined by spaces."""
     joined = " ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
     if "<" in joined or "&" in joined:
         joined = html.unescape(re.sub(r"</?[A-Za-z][^<>]*>", " ", joined))
@@ -251,20 +251,20 @@ def _plain(value: Any) -> str:
 
 
 def _several(value: Any) -> list[str]:
-    """Names of a cell: a list, or a text with semicolons between."""
+    """Return the names of a cell: a list, or a text with semicolons between names."""
     if isinstance(value, list | tuple):
         return [str(one) for one in value if one]
     return [one.strip() for one in str(value or "").split(";")]
 
 
 def _cited(reference: str) -> str:
-    """A reference by its DOI, where it names one."""
+    """Return the DOI of a reference if it has one, else the reference."""
     doi = _DOI.search(reference)
     return doi[0].rstrip(".,;]").lower() if doi else reference
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two records of one title have another DOI, PMID, year or first author."""
+    """Return whether two records with one title have different DOIs, PMIDs, years or first authors."""
     pairs = [(one[name], other[name]) for name in ("doi", "pmid", "year")]
     pairs.append((one["authors"][:1], other["authors"][:1]))
     return any(a and b and a != b for a, b in pairs)
@@ -282,7 +282,7 @@ def _name(kept: Sequence[_Found]) -> None:
 
 
 def _first(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Fields of a record, each from the first of its ``names`` that has something."""
+    """Return the fields of a record, each from the first of its ``names`` with a value."""
     return {field: next((record[one] for one in tags if record.get(one)), None) for field, tags in names.items()}
 
 
@@ -376,7 +376,7 @@ def _table(path: Path) -> Iterator[_Found]:
 
 
 def _json(path: Path) -> Iterator[_Found]:
-    """Works as OpenAlex has them, or flat records with the same names as in tables."""
+    """Yield works in the format of OpenAlex, or flat records with the same names as in tables."""
     for number, record in json_lines(path):
         if isinstance(record, Fault):
             raise ValueError(f"{path}, line {number} {record.message}")
@@ -402,7 +402,7 @@ def _json(path: Path) -> Iterator[_Found]:
 
 
 def _label(one: Any) -> str:
-    """What a thing of OpenAlex is called; of an address, its last part."""
+    """Return the name of an entity of OpenAlex; for an address, its last part."""
     if isinstance(one, dict):
         names = ("display_name", "descriptor_name", "name", "keyword")
         return str(next((one[name] for name in names if one.get(name)), ""))

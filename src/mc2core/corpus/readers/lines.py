@@ -123,7 +123,7 @@ class LineReader:
         return found._replace(corpus=self._like.with_documents(*self._take())) if found.lines else found
 
     def _take(self) -> tuple[sp.csr_matrix, dict[str, Any]]:
-        """Counts and contexts of the rows so far."""
+        """Return counts and contexts of the rows so far."""
         content, *contexts = [one.take() for one in self._columns]
         return damped(content, self._word_counts), dict(zip(self._contexts, contexts, strict=True))
 
@@ -143,7 +143,7 @@ class LineReader:
 
 
 def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
-    """Where words and contexts stand in a line."""
+    """Return the columns of words and contexts in a line."""
     known = [*given, *(schema.settings if schema.form == TABLE else ())]
     if not any(kind in known for kind in CONTENT_KINDS):
         given = {**given, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
@@ -170,7 +170,7 @@ def batches_of_lines(stream: IO[bytes], most: int) -> Iterator[list[Line]]:
 
 
 def _lines(descriptor: int) -> Iterator[Line | None]:
-    """Lines, and None before a wait for more."""
+    """Yield lines, and None before waiting for more input."""
     number, begun, length = 0, list[bytes](), 0
     too_long = Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
     while True:

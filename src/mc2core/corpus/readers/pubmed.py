@@ -141,7 +141,8 @@ def _citation(path: Path, values: Sequence[tuple[str, bytes]], number: int) -> C
 
 
 def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
-    """Year of the issue: of PubDate, else the first in its MedlineDate ("1998 Dec-1999 Jan"), else of ArticleDate."""
+    """Return the year of publication: of PubDate, else the first in its MedlineDate ("1998 Dec-1999 Jan"), else of
+    ArticleDate."""
     for name in ("year", "MedlineDate", "electronic year"):
         if name in fields and (match := _YEAR.search(fields[name][0])):
             return int(match[1])
@@ -150,12 +151,12 @@ def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
 
 @functools.lru_cache(maxsize=100_000)
 def _plain(name: bytes) -> str:
-    """The name of a heading on one line; the same few thousand come again and again."""
+    """Return the name of a heading on one line. Results are cached, because a few thousand names recur."""
     return " ".join(name.decode().split())
 
 
 def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
-    """Date of the last revision as yyyymmdd; 0 if it is missing or no date."""
+    """Return the date of the last revision as yyyymmdd; 0 if it is missing or invalid."""
     match = _DATE.fullmatch(b"-".join(part.strip() for part in fields.get("revised", ())))
     if match is None:
         return 0

@@ -159,7 +159,8 @@ def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema |
 
 
 def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequence[str]) -> dict[str, Any]:
-    """Settings of a bibliography in addition to the given ``contexts``; of ``schema`` only what it knows."""
+    """Return the settings of a bibliography in addition to the given ``contexts``; with ``schema``, only its
+    columns."""
     from mc2core.corpus.building.settings import TABLE, parse_contexts
 
     settings = works.settings()
@@ -178,7 +179,8 @@ def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequen
 
 
 def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """Contexts that are columns, and the files of those that are vectors; ValueError for a wrong form of these."""
+    """Return the contexts that are columns, and the files of contexts that are vectors. Raises ValueError for an
+    invalid form."""
     files: dict[str, Path] = {}
     columns = []
     for text in contexts:
@@ -196,7 +198,8 @@ def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
 
 
 def _with_vectors(corpus: Corpus, files: Mapping[str, Path]) -> Corpus:
-    """The corpus with the matrices of ``files`` as contexts; ValueError for one that is no matrix of its documents."""
+    """Return the corpus with the matrices of ``files`` as contexts. Raises ValueError if a matrix does not match the
+    documents."""
     from mc2core.base import storage
 
     vectors = {}
@@ -220,7 +223,8 @@ def _read(
     followed: Sequence[str] | None,
     works: bibliography.Works | None,
 ) -> tuple[Corpus, list[Dropped]]:
-    """The file as it is; ``optional`` columns may be absent, and ``followed`` are the words if it has none."""
+    """Read a file without alignment; ``optional`` columns may be absent, and ``followed`` are the words if it has
+    none."""
     from mc2core.corpus.building.settings import OBSERVATIONS, UCI, layout_of, rule_of
     from mc2core.corpus.readers import observations, table, uci
 
@@ -238,7 +242,7 @@ def is_file_of_words(stop_words: Any) -> bool:
 
 
 def _stop_words(wanted: str) -> str | list[str]:
-    """A language or "none" as it is, a file as its words."""
+    """Return a language or "none" unchanged, or the words of a file."""
     from mc2core.corpus.readers import table
 
     return table.read_vocabulary(wanted) if is_file_of_words(wanted) else wanted

@@ -144,7 +144,7 @@ def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n
 
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
-    """(n, 3) int64 blocks of (document, word, count); blank lines are skipped."""
+    """Yield (n, 3) int64 blocks of (document, word, count); blank lines are skipped."""
     line, text, size = 3, b"", 0
 
     def lines() -> Iterator[bytes]:
