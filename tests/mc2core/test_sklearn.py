@@ -166,8 +166,8 @@ def test_what_is_no_count_is_refused():
         with pytest.raises(ValueError, match=message):
             MC2Clusterer().fit(wrong)
     for given, message in (
-        ({"model": "mc2"}, r"model is 'mc2'; one is needed, such as mc2core.models.MC2\(\)"),
-        ({"engine": "gibbs"}, r"engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs\(\)"),
+        ({"model": "mc2"}, r"model is 'mc2'; a model is needed, such as mc2core.models.MC2\(\)"),
+        ({"engine": "gibbs"}, r"engine is 'gibbs'; an engine is needed, such as mc2core.inference.Gibbs\(\)"),
         ({"model": HDP(), "engine": SVI()}, "SVI cannot fit hdp; it fits mc2"),
         ({"model": MC2(contexts=["year"])}, "the corpus has no context 'year'; it has: none"),
     ):

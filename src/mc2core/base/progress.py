@@ -1,7 +1,7 @@
 """Progress of long work: the bar of tqdm on a terminal or in a notebook, otherwise log lines at intervals.
 
-Work reports it wherever it is done (:func:`work`); the caller decides whether and where it is shown (:func:`showing`).
-A thread shows it, since libraries and compiled code report nothing while they run.
+Any code can report its progress (:func:`work`); the caller decides whether and where it is shown (:func:`showing`). A
+thread updates the display, because libraries and compiled code report nothing while they run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Rows of tables (JSON Lines, CSV, Parquet, Excel) and of folders of text files, each with its place for messages.
 
-Files come from anybody: lines and fields have a limit, text must be UTF-8, a row must have the fields of the header.
+Files may be malformed: lines and fields have a maximal length, text must be UTF-8, and a row must have the fields of
+the header.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
     Raises
     ------
     ValueError
-        One sentence with file and line: not UTF-8, too long, not JSON, unfinished quotes, other fields than the
+        With file and line, if a line is not UTF-8, too long or not JSON, if quotes are not closed, or for other fields
+        than the
         header's, a column that the header lacks (the nearest is named), or an ending that is not known.
     MissingPackage
         A Parquet or Excel file, and the package that reads it is not installed.

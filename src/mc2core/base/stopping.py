@@ -1,8 +1,8 @@
-"""Stop when the process is asked to (SIGINT, SIGTERM), at a moment that leaves nothing half done.
+"""Stop a process on request (SIGINT, SIGTERM) at a moment that leaves nothing incomplete.
 
-Python's handler raises wherever the process is. In the middle of a call of compiled code that surfaces as another error
-(SystemError), or is lost in a callback. So long work takes note of a first signal, and looks for it between two pieces.
-Other code, and whoever signals twice, is stopped at once.
+Python's handler raises an exception at any moment. In a call of compiled code, this exception becomes another error
+(SystemError), or is lost in a callback. Therefore, long work only records the first signal, and checks for it between
+two steps. Other code is stopped at once, and so is long work after a second signal.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Where compiled kernels are stored: folder, checksums, and locks of the processes that compile.
+"""Storage of compiled kernels: folder, checksums, and locks for processes that compile.
 
-numba's cache trusts its files. Two processes that store versions of one function at the same time can overwrite each
-other. A new index next to old versions can name a version that was compiled for other types. So each state of the
-sources has a folder of its own, and in it each state of a kernel's file. A process removes the files that do not match
-their checksums before it uses its first kernel, and before it stores one. Processes compile at the same time and store
-one after the other. Fits by one engine, which compile the same kernels, take turns.
+numba's cache does not verify its files. Two processes that store versions of one function at the same time can
+overwrite each other. A new index next to old versions can refer to a version that was compiled for other types.
+Therefore, each state of the sources has its own folder, with a subfolder for each state of a kernel's file. A process
+removes the files that do not match their checksums before it uses its first kernel, and before it stores one. Processes
+compile at the same time and store one after the other. Fits by one engine, which compile the same kernels, take turns.
 """
 
 from __future__ import annotations

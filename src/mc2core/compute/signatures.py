@@ -1,16 +1,18 @@
-"""Signs from MurmurHash3 and bit signatures: what FastEx proposes from (NIPS12 sections 3.2 and 3.5).
+"""Signs from MurmurHash3, and bit signatures, from which FastEx proposes clusters (NIPS12 sections 3.2 and 3.5).
 
-A word's random vector of +-1 signs is the bits of MurmurHash3 of its number, by the package mmh3: the 128-bit digest
-(x64 variant) of the number as eight little-endian bytes gives 128 signs, and a second one with the next seed another
-128. A table has the bits of all words. For v of such signs and the angle between two vectors a and b,
+The random vector of signs (1 or -1) of a word consists of the bits of MurmurHash3 of its number (package mmh3). The
+128-bit digest (x64 variant) of the number as eight little-endian bytes gives 128 signs; a second digest with the next
+seed gives another 128. A table has the bits of all words. For v of such signs and the angle between two vectors a and
+b,
 
     P(sign <v, a> != sign <v, b>) = angle / pi,
 
-approximately, as v is not Gaussian; the more coordinates share the norm, the closer (the tests measure it).
+approximately, because v is not Gaussian. The approximation is better if the norm is spread over more coordinates (the
+tests measure it).
 
-**Sums.** For integer coordinates the inner product with all signs is  2 (sum over the coordinates whose bit is set)
-- (sum over all), so one masked addition for each coordinate serves 64 signs (:func:`add_where_set`), and since integer
-sums are exact, adding and removing never drifts.
+**Sums.** For integer coordinates the inner product with all signs is 2 (sum over the coordinates whose bit is set) -
+(sum over all), so one masked addition per coordinate updates the sums of 64 signs (:func:`add_where_set`). Integer sums
+are exact, so adding and removing causes no rounding errors.
 """
 
 from __future__ import annotations

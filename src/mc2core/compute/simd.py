@@ -1,10 +1,9 @@
 """Vector instructions for compiled kernels: sums and searches of weights, FastEx's blocks of clusters, signatures.
 
-LLVM does not vectorise the sums of short rows that drawing from many weights needs (it measured 6 times slower on
-rows of 100), so these say it directly, as portable LLVM vector operations that any processor's back end lowers.
-They are for use inside numba kernels only. Indices are not checked: ``LANES`` entries must follow ``first`` (and
-``row``, the place of a matrix's row) in every array. Matrices are passed whole, because a numba view of a row costs
-two atomic reference counts, as much as the arithmetic.
+Draws from many weights need sums of short rows. LLVM does not vectorise these sums (6 times slower on rows of 100), so
+the functions here use portable LLVM vector operations directly. They can be used only inside numba kernels. Indices are
+not checked: ``LANES`` entries must follow ``first`` (and ``row``, the place of a matrix's row) in every array. Matrices
+are passed whole, because a numba view of a row costs two atomic reference counts, as much as the arithmetic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Logarithm, exponential and log-gamma that compile to vector code.
 
-LLVM cannot vectorise calls to the C library, and numba's plain wheel has no vector mathematics of its own. These
-functions are straight-line arithmetic, so a loop over an array runs at several values a cycle. They are meant for
-loops inside compiled kernels; their error against exact values is tested (tests/mc2core/compute/test_special.py).
+LLVM cannot vectorise calls to the C library, and numba's wheel has no vector functions for mathematics. The functions
+here have no branches, so a loop over an array processes several values per cycle. They are used in loops inside
+compiled kernels. Tests compare them with exact values (tests/mc2core/compute/test_special.py).
 """
 
 from __future__ import annotations

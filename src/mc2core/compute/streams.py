@@ -1,9 +1,9 @@
-"""Random streams keyed by what they are for, never by who draws from them, and variates drawn from them.
+"""Random streams keyed by their purpose, not by the thread or process that uses them, and draws from them.
 
-A stream is named by (seed, purpose, iteration, document). Iteration 400 can therefore be replayed from a
-stored state without replaying 1 to 399, and any number of threads draws the same numbers.
+A stream is identified by (seed, purpose, iteration, document). Therefore, iteration 400 can be repeated from a stored
+state without iterations 1 to 399, and any number of threads draws the same numbers.
 
-Two forms, one rule:
+There are two forms:
 
 * :func:`generator` gives a NumPy generator (Philox) for work done in Python;
 * :func:`key` gives a 64-bit key for compiled kernels, which call :func:`seek` at the start of every document

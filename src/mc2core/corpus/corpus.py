@@ -780,7 +780,7 @@ class Corpus:
                 raise ValueError(f"context {name!r} of the reference corpus is not standardised")
             mean, sd = like.units[name]
             if values.shape[1:] != np.shape(mean):
-                raise ValueError(f"context {name!r} has vectors of another length than in the corpus to follow")
+                raise ValueError(f"context {name!r} has vectors of another length than the reference corpus")
         changed = copy.copy(self)
         changed.contexts = self.contexts | {name: (values - np.asarray(mean)) / np.asarray(sd)}
         changed.units = self.units | {name: (mean, sd)}

@@ -1,9 +1,9 @@
 """Compiled posterior predictives of a document's contexts under all clusters at once.
 
-The natural parameters of the clusters are held column by column, (D, slots): those of one column of a context lie side
-by side, so that loops over clusters compile to vector code. Ratios of gamma functions of few counts are products, of
-which logarithms are taken when the next factor might leave a float64. Contexts without such a loop are left to
-:func:`mc2core.families.kernels.log_predictive`, and whole vectors to :mod:`mc2core.families.vectors`.
+The natural parameters of the clusters are stored column by column, (D, slots), so that loops over clusters compile to
+vector code. Ratios of gamma functions for small counts are computed as products. Their logarithm is taken when the next
+factor might overflow a float64. Contexts without such a loop use :func:`mc2core.families.kernels.log_predictive`, and
+complete vectors use :mod:`mc2core.families.vectors`.
 """
 
 from __future__ import annotations

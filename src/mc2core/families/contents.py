@@ -4,13 +4,18 @@ A family (:class:`mc2core.families.base.ContentFamily`) gives kernels its ``code
 an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
 same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
 
-* **Diagonal Normal-Gamma** of (kappa, mu, a, b), of a coordinate each except kappa and a: a product of Student's t,
+* **Diagonal Normal-Gamma** with (kappa, mu, a, b), where mu and b have one value per coordinate: a product of
+  Student's t,
 
-      p(x) prop. to prod_d G(a + 1/2) / G(a) sqrt(c_d) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2),    c_d = kappa / (2 b_d (kappa + 1))
+      p(x) prop. to prod_d G(a + 1/2) / G(a) sqrt(c_d) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2),
+
+  with c_d = kappa / (2 b_d (kappa + 1)),
 
   and without one of its own n observations, x,
 
-      p(x) prop. to prod_d G(a) / G(a - 1/2) sqrt(r c_d) (kappa - 1) / kappa (1 - r c_d (x_d - mu_d)^2)^(a - 1/2),    r = (kappa + 1) / (kappa - 1)
+      p(x) prop. to prod_d G(a) / G(a - 1/2) sqrt(r c_d) (kappa - 1) / kappa (1 - r c_d (x_d - mu_d)^2)^(a - 1/2),
+
+  with r = (kappa + 1) / (kappa - 1)
 
 * **Gamma-Poisson** of (a_d, b_d), in units e_d: prod_d G(a_d + x_d) / G(a_d) (b_d / (b_d + e_d))^a_d (b_d + e_d)^-x_d
 * **Beta-Bernoulli** of (a_d, b_d): prod_d b_d / (a_d + b_d) (a_d / b_d)^x_d
@@ -19,11 +24,13 @@ same in all topics. A topic stores two sums of its observations, including those
 
       p(x) prop. to |W| c^(D/2) G(a + D/2) / G(a) (1 + c q)^-(a + D/2)
 
-  and without one of its own, x, prop. to |W| ((kappa - 1) / kappa)^(D/2) G(a + (D - 1)/2) / G(a - 1/2) (1 - r c q)^(a + D/2 - 1)
+  and without one of its own, x, prop. to
+
+      |W| ((kappa - 1) / kappa)^(D/2) G(a + (D - 1)/2) / G(a - 1/2) (1 - r c q)^(a + D/2 - 1)
 
 Tables of the terms of each topic are updated when it gains or loses an observation, and powers are taken of products
 over coordinates. The plain version is ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

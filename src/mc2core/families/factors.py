@@ -1,20 +1,22 @@
-"""Cholesky factors of scatter matrices that change by rank one, and Student's t by them.
+"""Rank-one updates of Cholesky factors of scatter matrices, and densities of Student's t from these factors.
 
-A Gauss-Wishart posterior of strength kappa, 2 a degrees of freedom of each coordinate alone, sums s = kappa m and
-scatter C has
+A Gauss-Wishart posterior has strength kappa, 2 a degrees of freedom per coordinate, sums s = kappa m and scatter C. Its
+scale matrix and predictive density are
 
-    Psi = C - s s' / kappa,    p(x) prop. to |Psi|^-1/2 (1 + c (x - m)' Psi^-1 (x - m))^-(D / 2 + a),    c = kappa / (kappa + 1)
+    Psi = C - s s' / kappa,    p(x) prop. to |Psi|^-1/2 (1 + c (x - m)' Psi^-1 (x - m))^-(D / 2 + a)
 
-An observation more adds c (x - m)(x - m)' to Psi: a change of rank one, which its Cholesky factor follows in O(D^2)
-(NIPS12, section 3.5). A density is one triangular solve, also O(D^2); where the observation is in the sums, the factor
-with it tells both determinant and distance without it, by the matrix determinant lemma.
+with c = kappa / (kappa + 1).
 
-Where one vector is held against many topics at once, W = U'^-1 serves better: (x - m)' Psi^-1 (x - m) = |W (x - m)|^2
-without a division. With p = W v, the change Psi + s v v' has U' K, K K' = I + s p p', so that W is K^-1 W after it: of
-t_0 = 1, t_r = t_{r-1} + s p_r^2 and W's rows w_r
+A further observation adds c (x - m)(x - m)' to Psi. For this change of rank one, the Cholesky factor is updated in
+O(D^2) (NIPS12, section 3.5). A density needs one triangular solve, also O(D^2). If the observation is in the sums, the
+determinant and the distance without it follow from the factor with it, by the matrix determinant lemma.
+
+If one vector is compared with many topics at once, the inverse factor W = U'^-1 is faster, because (x - m)' Psi^-1 (x -
+m) = |W (x - m)|^2 needs no division. Let p = W v. After the change to Psi + s v v', the factor is U' K with K K' = I +
+s p p', so W becomes K^-1 W. With t_0 = 1, t_r = t_{r-1} + s p_r^2 and the rows w_r of W, the new rows are
 
     row r = sqrt(t_{r-1} / t_r) (w_r - s p_r / t_{r-1} sum_{q < r} p_q w_q)
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

@@ -5,13 +5,13 @@ its coordinates or none, the coordinates of a cluster share kappa and a, and the
 
     D (ln G(a') - ln G(a) - ln(kappa' / kappa) / 2) - (a' - a) sum_d ln b_d - a' ln prod_d (1 + ((x_d - mu_d) r_d)**2)
 
-with kappa' = kappa + s, a' = a + s / 2 and r_d**2 = s kappa / (2 kappa' b_d). mu, r and the rest are kept for each
-cluster until it changes. A document then takes three operations per coordinate and cluster, in loops over clusters that
-compile to vector code, and few logarithms. Vectors with some coordinates missing are left to
-:func:`mc2core.families.kernels.log_predictive`.
+with kappa' = kappa + s, a' = a + s / 2 and r_d**2 = s kappa / (2 kappa' b_d). mu, r and the other terms are stored for
+each cluster until it changes. A document then takes three operations per coordinate and cluster, in loops over clusters
+that compile to vector code, and few logarithms. For vectors with some missing coordinates,
+:func:`mc2core.families.kernels.log_predictive` is used.
 
 A factor is below 2**110: values are within sqrt(2**53 b0) of 0, b is at least 2**-53 b0 and s is at most 1. So a
-product of eight factors is a float64.
+product of eight factors does not overflow a float64.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def _multiply(likely, s, psi, row):
 
 @inner_kernel
 def _gather(token, table, shared, psi, ones, sums, likely, held):
-    """Fill in ``likely`` (S, M): of each topic the likelihood of the tokens at a table, up to a factor.
+    """Fill ``likely`` (S, M) with the likelihood of the tokens at each table under each topic, up to a factor.
 
     ``shared``: the row of each table, -1 where it has one token. ``held`` (S,) is overwritten.
     """

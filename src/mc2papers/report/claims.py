@@ -1,8 +1,8 @@
-"""Claims of the papers, and the one place where numbers become a verdict on them.
+"""Claims of the papers, and the rules by which numbers become verdicts.
 
-A claim is a few statistics that it wants on one side of a bound each. A statistic is taken once for each seed (two
-methods compared are paired: same seed, same split), and its interval over the seeds decides: wholly on the claim's
-side, wholly on the other, or neither.
+A claim has one or more statistics, each with a bound. A statistic is computed once per seed; if it compares two
+methods, they are paired by seed and split. Its interval over the seeds decides: it lies completely on the claim's side
+of the bound, completely on the other side, or contains the bound.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plate diagrams of MC2 (ICML14 figure 1, UAI16 figure 1) and the variational factorisation (UAI16 figure 2).
 
-Each is drawn once: an SVG in ``assets``, and next to it the table of its arrows: diagram, from, to.
+Each diagram is an SVG file in ``assets``, with a table of its arrows next to it: diagram, from, to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How much a verdict rests on: our documents, lengths of chains and repeats next to the paper's.
+"""Data and computation behind a verdict: our documents, lengths of chains and repeats next to the paper's.
 
-They come from the settings of a run and the corpora that it built, never by hand: a reader is to see at a glance
-whether a claim failed on the paper's data in the paper's time, or on a small sample in a short chain.
+They are computed from the settings of a run and its corpora. They show at a glance whether a claim failed on the
+paper's data with the paper's number of iterations, or on a small sample with a short chain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The manifest of what the papers say: each element, where it is in the code, and how it departs from the paper.
+"""The list of all elements of the papers, with their place in the code and their departures from the paper.
 
-``assets/fidelity.csv`` has a row for each element; names in ``module``, ``test``, ``target`` and ``settings`` are
+``assets/fidelity.csv`` has one row per element; names in ``module``, ``test``, ``target`` and ``settings`` are
 separated by blanks. Captions, notes under tables and the counts in ``docs/papers/fidelity.md`` are made from it::
 
     python -m mc2papers.report.fidelity docs

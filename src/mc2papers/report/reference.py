@@ -1,4 +1,4 @@
-"""Reference results: those of a long run, kept in the repository, with which fresh results are compared."""
+"""Reference results of a long run, stored in the repository, with which new results are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reproduction report: what was reproduced, a scorecard, and a gallery of all tables and figures, in one file."""
+"""The reproduction report in one file: overview, scorecard, and a gallery of all tables and figures."""
 
 from __future__ import annotations
 

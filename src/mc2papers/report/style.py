@@ -1,4 +1,4 @@
-"""One look for all figures, and their files: PNG, PDF and the CSV of what is drawn."""
+"""Common style of all figures, and their files: PNG, PDF, and the CSV of the drawn values."""
 
 from __future__ import annotations
 

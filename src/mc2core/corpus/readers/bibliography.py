@@ -175,7 +175,7 @@ def read(path: Path) -> Works:
     Raises
     ------
     ValueError
-        One sentence with the file and, where lines count, the line: what is damaged, cut off or empty.
+        If the file is damaged, cut off or empty, with its name and, if known, the line.
     MissingPackage
         A BibTeX file, and bibtexparser is not installed.
     """

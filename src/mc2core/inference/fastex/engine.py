@@ -249,7 +249,7 @@ class FastEx(MixtureEngine):
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
         if self.failure_probability == 1.0:
-            raise ValueError("failure_probability is 1; it must lie between 0 and 1")
+            raise ValueError("failure_probability is 1; it must be less than 1")
         self.inverse_temperature = _fraction("inverse_temperature", inverse_temperature)
         self.threads = whole("threads", threads, most=MAX_THREADS)
         self.documents_per_round = whole("documents_per_round", documents_per_round)

@@ -202,7 +202,7 @@ class Projection(NamedTuple):
 
 
 class MoveScratch(NamedTuple):
-    """Scratch memory of :func:`choose`, one for each thread."""
+    """Work arrays of :func:`choose` for one thread."""
 
     sums: np.ndarray  # (64 W,) int32
     left: Columns  # a block for the cluster that the document leaves

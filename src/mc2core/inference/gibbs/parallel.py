@@ -15,7 +15,7 @@ lambda_m psi_mw is above 0: that is, if its word is among the pseudo-observation
 ``PSEUDO_OBSERVATIONS`` times the expected number of tokens of the topic given tau and z.
 
 Both depend only on the measures and on draws given these, never on l. Tokens move only among active and visible topics,
-so the sweep consists of exact Gibbs steps. Measures and pseudo-observations are drawn anew in every sweep.
+so the sweep consists of exact Gibbs steps. Measures and pseudo-observations are drawn again in every sweep.
 Pseudo-observations make psi sparse without approximation. Given their counts, psi is a Dirichlet with these counts
 added. Words of a topic without tokens and without pseudo-observations matter only through their sum, which is a Gamma.
 The rows of words contain the other entries of psi as Gammas; the sum of each topic is stored separately.

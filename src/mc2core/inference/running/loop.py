@@ -477,9 +477,9 @@ def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None
 def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
     """Return model and engine, with the default for None. Raises ValueError for arguments of another type."""
     if not (model is None or isinstance(model, Model)):
-        raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
+        raise ValueError(f"model is {shown(model)}; a model is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):
-        raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
+        raise ValueError(f"engine is {shown(engine)}; an engine is needed, such as mc2core.inference.Gibbs()")
     if engine is None:
         fitted = type(model) if model else model_class(DEFAULT_MODEL)
         kind = engine_class(engine_for(fitted))

@@ -61,9 +61,10 @@ _NOTHING = 1e-9
 class LocalStep(ABC):
     """Result of a local step on a mini-batch.
 
-    before : Expectations that it was done under
+    before : expectations that the step used
     documents : DocumentStatistics
-    topic_words : (U, M) float64, expected tokens of each word in each topic; with tables known after :meth:`step`
+    topic_words : (U, M) float64, expected tokens of each word in each topic; with tables, it is computed by
+        :meth:`step`
     """
 
     before: Expectations

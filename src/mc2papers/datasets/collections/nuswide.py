@@ -73,8 +73,8 @@ def read(
     Raises
     ------
     ValueError
-        One sentence: a file is missing, damaged, of another length or contradicts another; a folder name has no
-        image; the parts have other sizes (every animal's count is then given).
+        If a file is missing, damaged, too short or too long, or contradicts another; if a folder name has no image; or
+        if the parts have other sizes (the message has the count of every animal).
     """
     files = _Files(Path(folder))
     if len(set(animals)) != len(animals) or not animals:

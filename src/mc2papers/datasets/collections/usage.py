@@ -36,7 +36,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     Raises
     ------
     ValueError
-        One sentence naming file, line and column: a table is missing or there twice, a user or name is empty, a count
+        With file, line and column, if a table is missing or occurs twice, if a user or name is empty, a count
         is not a whole number of at least 0, a user pays twice or has no value in ``paid``.
     """
     folder = Path(folder)

@@ -238,7 +238,7 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
         (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
         (
             lambda: mc2core.fit(Corpus([[1]]), engine="gibbs", iterations=1),
-            "engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs",
+            "engine is 'gibbs'; an engine is needed, such as mc2core.inference.Gibbs",
         ),
     ],
 )

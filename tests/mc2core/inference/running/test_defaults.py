@@ -94,11 +94,11 @@ def test_fit_takes_one_of_the_two_alone(given, model, engine):
 @pytest.mark.parametrize(
     ("model", "engine", "message"),
     [
-        ("mc2", None, "model is 'mc2'; one is needed, such as mc2core.models.MC2()"),
-        (MC2, None, "one is needed, such as mc2core.models.MC2()"),
-        (Gibbs(), None, "model is Gibbs(); one is needed, such as mc2core.models.MC2()"),
-        (MC2(), "gibbs", "engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs()"),
-        (None, MC2(), "engine is MC2(); one is needed, such as mc2core.inference.Gibbs()"),
+        ("mc2", None, "model is 'mc2'; a model is needed, such as mc2core.models.MC2()"),
+        (MC2, None, "a model is needed, such as mc2core.models.MC2()"),
+        (Gibbs(), None, "model is Gibbs(); a model is needed, such as mc2core.models.MC2()"),
+        (MC2(), "gibbs", "engine is 'gibbs'; an engine is needed, such as mc2core.inference.Gibbs()"),
+        (None, MC2(), "engine is MC2(); an engine is needed, such as mc2core.inference.Gibbs()"),
         (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "the corpus has no context 'year'; it has: none"),
     ],
 )

@@ -518,8 +518,8 @@ def step_of_omega(
 ) -> float:
     """Return the natural-gradient step of ln ``omega``, given the tables ``of_document`` (B,) of documents.
 
-    An EM step, with counts fixed, would be short, because counts follow omega. The variance of the derivatives of
-    documents is the information of their evidence; it is averaged over mini-batches, in place.
+    An EM step, with counts fixed, would be short, because counts follow omega. The variance of the derivatives over
+    documents estimates the information in their evidence. It is averaged over mini-batches, in place.
     """
     assert own.omega_prior is not None
     shape, prior_rate = own.omega_prior
