@@ -49,7 +49,7 @@ class Answers:
         for name, family in self._posterior.families.items():
             rows, values = np.arange(corpus.n_documents), corpus.contexts[name]
             mean, sd = self._posterior.units.get(name, (0.0, 1.0))
-            if not sp.issparse(values):  # what overflows in the units of the fit
+            if not sp.issparse(values):  # values that overflow in the units of the fit
                 with np.errstate(over="ignore"):
                     far = np.isinf((np.asarray(values) - mean) / sd).reshape(len(rows), -1).any(axis=1)
                 found |= {j: (name, _too_far(values[j], mean, sd)) for j in rows[far].tolist() if j not in found}

@@ -242,7 +242,7 @@ def _add_predictions(commands: Any) -> None:
     add_module(commands, "predict", "mc2core.app.predict_command", text)
 
 
-# Each command imports what it needs: `mc2 --help` answers at once.
+# Each command imports what it needs, so that `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the posterior and the corpus of a command."""
     from mc2core.base.progress import work

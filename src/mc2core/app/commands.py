@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     """Add a command to a parser, with its function and a one-sentence description without capital and full stop."""
-    # argparse formats the help and leaves the description as it is
+    # argparse formats the help, but not the description
     parser = commands.add_parser(name, help=text.replace("%", "%%"), description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
     return parser
@@ -119,7 +119,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
     exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C. Progress goes to stderr, and a signal stops
     between two pieces of work.
     """
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # from here on, a signal does not stop the command
     try:
         with stopping.install():
             if arguments is None:
@@ -130,7 +130,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
             finally:
                 sys.stdout.flush()
     except _OutputError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there when the process ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # buffered output goes to this file when the process ends
         if error.errno == errno.EPIPE:  # `mc2 topics ... | head` has read enough
             return 0
         print(f"{program}: error: {error}", file=sys.stderr)

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("no folder for compiled kernels: set NUMBA_CACHE_DIR to a folder with 64 MB of free space")
     logger = logging.getLogger("mc2core")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # what fits say of made-up documents is of no use
+    logger.setLevel(logging.ERROR)  # messages of fits to made-up documents are not useful
     try:
         with compile_seconds() as seconds:
             for engine in engines:

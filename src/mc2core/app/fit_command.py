@@ -11,7 +11,7 @@ from typing import Any
 from mc2core.app.commands import add_threads, in_lines
 from mc2core.inference.base import AUTO
 
-#: seconds of compiling from which they are told; kernels that are there already load in fewer
+#: seconds of compilation from which they are reported; loading of stored kernels takes less
 _COMPILED = 10.0
 #: iterations from which on it is known whether numbers are level
 _FEWEST = 16
@@ -201,7 +201,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         if (size := provenance["inferred"].get(name)) is not None:
             lines.append(f"{name} clustering: {counted(size, 'clusters')}")
     lines += [*([said] if said else []), f"model: {model.describe()}"]
-    if not options.context:  # those that are used without being named
+    if not options.context:  # contexts that are used without being named
         lines += [
             f"context {name}: the embeddings of the corpus, strength {one.strength:g} (default rule)"
             for name, one in model.contexts.items()

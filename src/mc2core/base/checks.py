@@ -14,7 +14,7 @@ import numpy as np
 MIN_PRIOR, MAX_PRIOR = 1e-10, 1e10
 
 
-#: Range of what carries the unit of a number or its square.
+#: range of values that scale with the unit of a number or its square
 MIN_SCALE, MAX_SCALE = 1e-50, 1e50
 
 

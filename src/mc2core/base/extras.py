@@ -5,7 +5,7 @@ import importlib.util
 _PACKAGES = {
     "sklearn": "scikit-learn",
     "sentence_transformers": "sentence-transformers",
-}  # where a module is called otherwise
+}  # packages whose module has another name
 
 
 class MissingPackage(ImportError):

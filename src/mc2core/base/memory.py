@@ -14,7 +14,7 @@ def available_bytes() -> int:
 
 
 def _limits() -> Iterator[int]:
-    # other systems than Linux do not say what is free
+    # other systems than Linux do not report free memory
     yield _free() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:

@@ -27,7 +27,7 @@ from mc2core.base.checks import counted, did_you_mean, shown
 from mc2core.base.faults import BadRow, Fault
 
 MAX_LINE_BYTES = 32 * 2**20
-#: packed files that inflate beyond this and so many times their size are bombs
+#: compressed files that unpack to more than this and so many times their size are rejected
 SMALL_BYTES, GZIP_RATIO, PARQUET_RATIO = 2**28, 200, 1000
 FOLDER = "folder"
 _SEPARATORS = (".csv", ".tsv")
@@ -39,21 +39,22 @@ _TO_UTF8 = (
 )
 _BATCH_ROWS = 8_192
 _START = 1000  # bytes that show UTF-16 and UTF-32
-# the mark of UTF-32 begins with that of UTF-16
+# the mark of UTF-32 begins with the mark of UTF-16
 _MARKS = dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32") | dict.fromkeys(
     (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16"
 )
 
-#: Excel files that inflate beyond this, or so many times their size, are bombs
+#: Excel files that unpack to more than this, or so many times their size, are rejected
 MAX_EXCEL_BYTES, _EXCEL_RATIO = 2**31, 200
 # of a sheet, as the format has it
 _MAX_ROWS, _MAX_COLUMNS = 2**20, 2**14
-# what openpyxl, the parser of XML and zipfile report damage by; a flag reads as encryption or another compression
+# errors by which openpyxl, the XML parser and zipfile report damage; a damaged flag may look like encryption or another
+# compression
 _DAMAGED_EXCEL = (
     *(OSError, LookupError, TypeError, AttributeError, ValueError, SyntaxError, RuntimeError, ArithmeticError),
     *(EOFError, AssertionError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
 )
-_OLE = b"\xd0\xcf\x11\xe0"  # first bytes of encrypted Excel files, and of those before 2007
+_OLE = b"\xd0\xcf\x11\xe0"  # first bytes of encrypted Excel files, and of Excel files before 2007
 
 Row = tuple[int, list[Any]]
 
@@ -273,7 +274,7 @@ def delimiter_of(path: Path) -> str:
     for delimiter in "\t;":
         try:
             fields = next(csv.reader([header], delimiter=delimiter), [])
-        except csv.Error:  # the reader of rows says what is wrong
+        except csv.Error:  # the reader of rows reports the error
             return ","
         if len(fields) > 1 and "," not in "".join(fields):
             return delimiter
@@ -367,7 +368,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             find_columns(path, file.schema_arrow.names, columns)
             leaves = [file.schema.column(place) for place in range(len(file.schema))]
         texts = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and one.logical_type.type != "DECIMAL"]
-        # as dictionaries, text that is repeated takes the room of one
+        # as dictionaries, repeated text needs memory only once
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             prefixes = tuple(f"{column}." for column in columns)

@@ -58,7 +58,7 @@ class Settings:
         held, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
         needed = {name: one for name, one in held.items() if name not in may_be_left_out}
         given = needed
-        for name in held:  # some follow from those before them
+        for name in held:  # some settings follow from earlier ones
             if name not in given and held[name] != getattr(type(self)(**given), name):
                 given = given | {name: held[name]}
         changed = [f"{name}={one!r}" for name, one in held.items() if name in given]

@@ -97,7 +97,7 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
         try:
             entries = sorted(path.rglob("*"))
             break
-        except FileNotFoundError:  # another process moved the folder away meanwhile: look at what is there now
+        except FileNotFoundError:  # another process moved the folder away meanwhile, so the check is repeated
             continue
     for entry in entries:
         if not re.fullmatch(known, entry.relative_to(path).as_posix()):
@@ -158,7 +158,7 @@ def _put_in_place(new: Path, path: Path, temporary: Path) -> None:
                 if replaced and not path.exists():
                     os.replace(replaced[-1], path)
                 raise
-        # gone, where another process is at the same point: then there is room
+        # another process has just removed it
         with contextlib.suppress(FileNotFoundError):
             os.replace(path, temporary / f"replaced-{len(replaced)}")
             replaced.append(temporary / f"replaced-{len(replaced)}")
@@ -175,7 +175,7 @@ def _temporary_folder(path: Path) -> tuple[int, Path]:
     """Make a folder with a locked file in it, because not every file system can lock a folder."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent))
-        with contextlib.suppress(FileNotFoundError):  # taken for a killed process's before it was locked
+        with contextlib.suppress(FileNotFoundError):  # mistaken for the file of a killed process before it was locked
             folder.chmod(0o777 & ~_umask())
             handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             if _is_ours(handle, folder / "lock"):
@@ -369,7 +369,7 @@ def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], st
         raise ValueError(f"{path} is {what}{corpus}; the folder of a fit or an array file (.npz) is needed")
     try:
         with zipfile.ZipFile(path) as archive:
-            if (damaged := archive.testzip()) is not None:  # before NumPy parses what is damaged
+            if (damaged := archive.testzip()) is not None:  # before NumPy parses damaged data
                 raise ValueError(f"{damaged} is damaged")
             arrays = {name.removesuffix(".npy"): _read_member(archive, name) for name in archive.namelist()}
     except _DAMAGE as error:

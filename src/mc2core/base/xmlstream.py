@@ -32,7 +32,7 @@ MAX_FIELD_BYTES = 10 * 2**20
 MAX_LEVELS = 256
 _HEAD_BYTES = 1024
 _INFLATERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
-#: so many first bytes tell :func:`inflater` how a file is packed
+#: number of first bytes by which :func:`inflater` recognises the compression
 LONGEST_MAGIC = max(map(len, _INFLATERS))
 _XML_SPACE = b" \t\r\n"
 
@@ -199,7 +199,7 @@ def records(
         for piece in pieces:
             complete, error = parser.feed(piece)
             waiting += len(piece or b"")
-            # what was complete before an error comes first
+            # complete records before an error are returned first
             for name, content in complete:
                 if name not in ends:
                     found.append((name, content))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-# what is kept is this much larger than what was asked for: the next batch may have some more words
+# buffers are larger than requested by this factor, because the next batch may have more words
 _MARGIN = 1.25
 
 

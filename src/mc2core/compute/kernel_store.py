@@ -30,7 +30,7 @@ import numba
 from mc2core.base import progress, stopping, storage
 
 _PACKAGE = Path(__file__).parents[1]
-#: folders of the package that no kernel uses: stored kernels stay valid after an edit there
+#: folders of the package without kernels: stored kernels remain valid after an edit there
 WITHOUT_KERNELS = ("app", "explore")
 _CHECKSUMS = "checksums"
 _WAIT_SECONDS = 0.05
@@ -231,7 +231,7 @@ class Store:
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._is_checked = False
-        self._turns: list[str] = []  # what the blocks of :meth:`taking_turns` compile, in all threads
+        self._turns: list[str] = []  # names passed to the running blocks of :meth:`taking_turns`, in all threads
         self._locks: set[int] = set()  # open files
         self._turn: int | None = None  # one of them
 

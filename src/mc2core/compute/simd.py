@@ -88,7 +88,7 @@ def _sum(builder, vector):
 def _running_sums(builder, total, zeros):
     """Return running sums of the 16 entries of ``total``, in four steps of doubled reach."""
     for reach in (1, 2, 4, 8):
-        # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
+        # lanes of the second operand have numbers from LANES on: the lowest lanes are filled with zeros
         moved = ir.Constant(_I32, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
         total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
     return total
@@ -213,7 +213,7 @@ def _count_passed(typingctx, sums, first, u):
 
 #: clusters in one block; arrays over clusters are as long as whole blocks
 BLOCK = 64
-#: the constant of columns that hold no cluster: whatever the score is multiplied by, they get no weight
+#: constant of columns without a cluster: with any multiplier of the score, they get no weight
 NO_CLUSTER = -math.inf
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _INTS = ir.VectorType(ir.IntType(32), BLOCK)
@@ -226,7 +226,7 @@ _ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves a float32's nearest integer
 
 
 def _floats(value):
-    # llvmlite prints the constant in double precision, and LLVM wants one that float32 holds exactly
+    # llvmlite prints the constant in double precision, and LLVM needs a value that float32 represents exactly
     return constant(_FLOATS, float(np.float32(value)))
 
 

@@ -20,7 +20,7 @@ from mc2core.base import extras
 
 #: property of ours: a folder that every executor can read and this process can write to
 FOLDER = "spark.mc2core.folder"
-# where a property of Spark is not given
+# defaults of properties of Spark
 _USUAL = {
     "spark.master": "local[*]",
     "spark.app.name": "mc2core",
@@ -30,7 +30,7 @@ _USUAL = {
     "spark.excludeOnFailure.enabled": "true",
     "spark.log.level": "OFF",
 }
-#: what an error on an executor begins with, so that it is found among all that Spark says around it
+#: beginning of an error on an executor, by which it is found in the output of Spark
 MARK = "mc2core: "
 
 _given: dict[str, str] = {}

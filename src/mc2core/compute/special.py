@@ -54,7 +54,7 @@ def exp(x):
     shifted = clipped * 1.4426950408889634 + _ROUND
     k = shifted - _ROUND
     r = (clipped - k * _LN2_HIGH) - k * _LN2_LOW
-    # Taylor series on |r| <= ln(2) / 2: the first term left out is below 5e-18
+    # Taylor series on |r| <= ln(2) / 2: the first omitted term is below 5e-18
     p = 1.0 / 6227020800.0
     p = p * r + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0

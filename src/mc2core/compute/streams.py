@@ -34,7 +34,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _S12, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (12, 27, 30, 31, 33))
 _TO_UNIT = 1.0 / 4503599627370496.0  # 2**-52
-_MIN_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
+_MIN_SHAPE = 1e-300  # smallest shape of a Gamma variate; smaller ones have no weight next to others
 _SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
 _SMALL_SHAPE = 0.5  # below it, Gammas are drawn by a rejection of their own
 _CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
@@ -162,7 +162,8 @@ def index_of(weights, n, u, otherwise):
     return chosen
 
 
-#: what is so many nats below the best need not be drawn from: even thousands of them weigh less than rounding does
+#: scores that are lower than the best by so many nats need not be drawn from: even thousands of them weigh less than
+#: rounding errors
 MAX_NATS_BELOW_BEST = 45.0
 
 

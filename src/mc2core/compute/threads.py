@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from mc2core.base.checks import whole
 
-#: more are a mistake: each takes memory, and no machine has so many cores
+#: more threads are a mistake: each needs memory, and no machine has so many cores
 MAX_THREADS = 1024
 
 
@@ -120,7 +120,7 @@ def look_ahead(
     hits: list[tuple[int, int]] = []
 
     def take(thread: int, _: int) -> None:
-        # numbers are taken in order, so all those before the first that is to be made are looked at
+        # numbers are taken in order, so all numbers before the first accepted one have been evaluated
         while left and not hits:
             try:
                 number = left.popleft()

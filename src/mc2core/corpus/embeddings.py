@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 #: key of ``Corpus.imported``, and the name of the context
 KEY, NAME = "embeddings", "embedding"
-#: components that are kept at most (docs/notes/embeddings.md)
+#: largest number of components (docs/notes/embeddings.md)
 MAX_COMPONENTS = 20
-#: length of a vector at most: principal components of longer ones take gigabytes
+#: largest length of a vector: principal components of longer vectors need gigabytes
 MAX_LENGTH = 16_384
-_BLOCK = 4096  # vectors of which there is a float64 copy at a time
-_NEGLIGIBLE = 1e-9  # of the largest variance: less is rounding
+_BLOCK = 4096  # number of vectors with a float64 copy at a time
+_NEGLIGIBLE = 1e-9  # share of the largest variance: smaller variances are rounding errors
 
 
 class Projection(NamedTuple):

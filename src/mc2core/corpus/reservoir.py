@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.corpus.corpus import Corpus
 
-#: documents that are kept
+#: number of documents in the sample
 MOST = 2000
 _PREFIX = "kept."
 

@@ -93,7 +93,7 @@ def found_topics(description: Description) -> np.ndarray:
     posterior = description.posterior
     samples = chosen_samples(posterior)
     found = np.zeros((len(samples), posterior.representative.n_topics), bool)
-    if not found.size:  # of contexts alone
+    if not found.size:  # a fit to contexts only
         return found
     if posterior.contents is not None:
         for row, number in enumerate(samples):

@@ -139,7 +139,7 @@ class Associations:
             variance = y.power(2).T @ factor - 2.0 * (mean * (y.T @ factor) + slope * (y.T @ (factor * away)))
             variance += mean**2 * factor.sum() + 2.0 * mean * slope * (factor @ away) + slope**2 * (factor @ away**2)
             slopes.append(slope)
-            differs = y.power(2).T @ share - mean**2 > 1e-12  # not where all documents have the same share
+            differs = y.power(2).T @ share - mean**2 > 1e-12  # not if all documents have the same share
             ratio.append(np.where(differs, slope / np.sqrt(np.maximum(variance, 1e-300)), 0.0))
         sign = np.sign(slopes[0])
         t = np.abs(ratio[0])

@@ -81,6 +81,6 @@ def _scores(counts: sp.csc_matrix, places: Sequence[np.ndarray]) -> np.ndarray:
         expected = together[one, one] * (together[other, other] / n)
         ratio = (together[one, other] + _SHRINKAGE) / (expected + _SHRINKAGE)
         joint = ratio * expected / n
-        sure = joint >= 1.0  # both are in all documents, as they would be by chance
+        sure = joint >= 1.0  # both words are in all documents, as expected by chance
         scores[number] = np.where(sure, 0.0, np.log(ratio) / -np.log(np.where(sure, 0.5, joint))).mean()
     return scores

@@ -304,7 +304,8 @@ def _pairs(
     jaccard = _jaccard(table)
     rows, columns = linear_sum_assignment(jaccard, maximize=True)
     partner = {int(row): int(column) for row, column in zip(rows, columns, strict=True) if table[row, column]}
-    parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)  # clusters of B that come from one of A
+    # clusters of B whose documents come from one cluster of A
+    parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)
     parts_of_b = (PART * np.maximum(in_a, 1) <= table.T).sum(axis=1)
     sizes = [np.bincount(one[one >= 0], minlength=n) for one, n in zip((of_a, of_b), shape, strict=True)]
     found: list[dict[str, Any]] = []

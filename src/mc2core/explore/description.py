@@ -33,7 +33,7 @@ N_SAMPLES = 20
 N_TOPIC_SAMPLES = 6
 """Number of evenly spaced samples that show how far the topics of documents differ."""
 _FOLDS, _PRIOR_TOKENS = 5, 1000.0  # of the prediction of clusters by words
-_MIN_PROBABILITY = 1e-4  # less is taken as none
+_MIN_PROBABILITY = 1e-4  # smaller values count as 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Description:
         """Return this description with other names. Raises ValueError if a named cluster or topic does not exist."""
         check_names(names, {"cluster": len(self.nodes), "topic": self.posterior.representative.n_topics})
         named = replace(self, names=names, notes=notes)
-        named.__dict__.update(self.__dict__ | named.__dict__)  # with what was computed
+        named.__dict__.update(self.__dict__ | named.__dict__)  # the copy keeps computed values
         return named
 
     @property

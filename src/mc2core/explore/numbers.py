@@ -60,7 +60,7 @@ def standing(description: Description) -> np.ndarray:
 def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the nodes whose documents have observations, and the (n, D) mean and sd of their observations."""
     corpus, (centre, scale) = description.corpus, description.all_observations
-    values = (np.asarray(corpus.observations) - centre) / scale  # squares of what is far from 0 would lose digits
+    values = (np.asarray(corpus.observations) - centre) / scale  # squares of values far from 0 would lose digits
     into = sp.csr_matrix(corpus.content, dtype=np.float64)
     first, second = (description.documents_of @ (into @ values**power) for power in (1, 2))
     n = description.documents_of @ corpus.document_lengths

@@ -34,13 +34,13 @@ COLOURS = (
 """Colours of clusters and topics in order of size, as in the HTML report; the smaller ones have ``REST``. People with
 any common colour blindness can tell the colours apart."""
 REST = "#9aa0a8"
-_NONE = "#dddddd"  # where there are no documents
+_NONE = "#dddddd"  # colour of cells without documents
 _MAX_LINES = 6
 _MAX_ROWS, _MAX_COLUMNS = 20, 30
 _MAX_NAMES = 12  # on a map, and groups that have a colour of their own there
 _MAX_LEAVES = 12
-_NEAR = 0.05  # of the width of a map: documents around one are counted
-_LETTER, _LINE = 0.011, 0.03  # of the width of a map: a letter and a line, about
+_NEAR = 0.05  # share of the width of a map: neighbours within this distance are counted
+_LETTER, _LINE = 0.011, 0.03  # shares of the width of a map: about the size of a letter and of a line
 _LONGEST = 40  # characters of a name
 _NUMBERS: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()  # what axes show
 
@@ -588,20 +588,20 @@ def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | str) -> N
             points.set_label(_label(name))
         if rank >= _MAX_NAMES or not len(here):
             continue
-        # where most of its documents are: the mean of a cluster in two parts lies in neither
+        # the densest place of the cluster: the mean of a cluster in two parts lies in neither
         tree = cKDTree(here)
         centre = here[np.argmax(tree.query_ball_point(here, _NEAR, return_length=True))]
         width = _LETTER * len(name)
         centre = np.clip(centre, [width / 2, _LINE / 2], [1 - width / 2, 1 - _LINE / 2])
         is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in taken)
-        if is_free:  # names of larger clusters come first, and none lies on another
+        if is_free:  # names of larger clusters are placed first, and names do not overlap
             taken.append((centre[0], centre[1], width))
             points.set_label(None)
             ax.text(
                 centre[0], centre[1], name, ha="center", va="center", fontsize="small",
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],
             )  # fmt: skip
-    if ax.get_legend_handles_labels()[0]:  # those whose name found no place
+    if ax.get_legend_handles_labels()[0]:  # names that did not find a place
         _legend_beside(ax)
 
 

@@ -20,7 +20,7 @@ N_BINS = 20
 """Number of steps of equal width in a trend. A short range of whole numbers has one step per number."""
 MAX_PERIODS = 40
 """Number of steps of a trend over dates."""
-_MOMENT = 1e-8  # of a year: what dates lose when they are standardised
+_MOMENT = 1e-8  # in years: rounding error of dates that are standardised
 MAX_VALUES = 50
 """Number of the commonest values of a variable for which shares are computed."""
 INTERVAL = 0.9
@@ -109,7 +109,8 @@ def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
     return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
 
 
-_ROUNDING = 1e-12  # of a share: a change below it is none, such as of a context that determines a cluster
+# a share that changes by less than this does not change, for example if a context determines a cluster
+_ROUNDING = 1e-12
 
 
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
@@ -161,7 +162,7 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
     }
     parts = []
     for what, y, weight in (("cluster", inside, np.ones(len(seen))), ("topic", share, length)):
-        if not y.shape[1]:  # of contexts alone there are no topics
+        if not y.shape[1]:  # a fit to contexts only has no topics
             continue
         pull = _regression(x, weight)
         effect, variance = _coefficients(x, y, pull)

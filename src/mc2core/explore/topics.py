@@ -217,7 +217,7 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     """
     share = fitted_shares(description.posterior)
     whole = np.full((len(share), 2), np.nan)
-    if not len(share):  # of contexts alone
+    if not len(share):  # a fit to contexts only
         return whole
     chosen = np.sort(np.argsort(-share, kind="stable")[:MAX_ON_MAP])
     if description.is_of_observations:

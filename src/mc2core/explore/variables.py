@@ -118,7 +118,7 @@ def own_unit(corpus: Corpus, name: str) -> np.ndarray:
     unit = corpus.units.get(name)
     if unit is None:
         return np.asarray(corpus.contexts[name])
-    # whole numbers again, after their unit was taken and given back
+    # whole numbers again, after conversion to the standardised unit and back
     return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], 9)
 
 

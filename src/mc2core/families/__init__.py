@@ -30,7 +30,7 @@ FAMILIES: dict[str, type[Family]] = {
         BetaBernoulli, BetaBernoulliVector,
     )
 }  # fmt: skip
-#: what to use in place of a likelihood's name, where families are named by their priors
+#: names to use instead of the names of likelihoods, for families that are named by their priors
 _CALLED = {
     **dict.fromkeys(
         ("gaussian", "normal"),

@@ -67,7 +67,7 @@ class Family(ABC):
     code: ClassVar[int]
     #: name in configuration files
     name: ClassVar[str]
-    #: kind of the contexts that it is of (``Corpus.context_kinds``): "counts", "number" or "vector"
+    #: kind of contexts of the family (``Corpus.context_kinds``): "counts", "number" or "vector"
     kind: ClassVar[str]
     #: whether :func:`mc2core.fit` standardises the numbers of its contexts
     is_standardised: ClassVar[bool] = False

@@ -27,7 +27,9 @@ from mc2core.families.kernels import (
 )
 
 _FEW = 64.0  # counts up to which a ratio of gamma functions is a product
-_FACTORS = 15  # natural parameters are within 1e-10 and 2**64: so many, and shares of half as many, are a float64
+# natural parameters are between 1e-10 and 2**64: a product of so many, or a ratio with half as many, fits into a
+# float64
+_FACTORS = 15
 
 
 @inner_kernel

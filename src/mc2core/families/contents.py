@@ -56,15 +56,15 @@ from mc2core.families.factors import (
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA, log_rising
 
-# coordinates whose factors, each below 1e19, are multiplied before a logarithm is taken
+# number of coordinates whose factors, each below 1e19, are multiplied before a logarithm is taken
 _TOGETHER = 16
 # the same of factors that may be smaller or larger
 _FEW_TOGETHER = 8
 # largest count whose factors are multiplied one by one
 _MAX_FACTORS = 100.0
-# decimal digits that a product may have, and those of the largest sum of counts
+# largest number of decimal digits of a product, and digits of the largest sum of counts
 _MAX_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
-#: logarithm of a number that is as good as 0 beside 1, and yet above it, as are products with weights
+#: logarithm of a number that is negligible next to 1, but positive, as are its products with weights
 MIN_LOG = -600.0
 _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
@@ -86,10 +86,10 @@ class ContentTables(NamedTuple):
     mean: np.ndarray  # (D, columns) float64: mu; 1 / (b - e); W mu
     slope: np.ndarray  # (D, columns) float64: c; 1 / (b + e); a / b; c, in the first row
     power: np.ndarray  # (columns,) float64: a + 1/2; a + D / 2
-    constant: np.ndarray  # (columns,) float64: ln of all that does not hang on x
+    constant: np.ndarray  # (columns,) float64: logarithm of all terms that do not depend on x
     own_constant: np.ndarray  # (columns,) float64: the same without one of the topic's own
     own_ratio: np.ndarray  # (columns,) float64: r
-    downdates: np.ndarray  # (columns,) int64: of the factor since it was made anew
+    downdates: np.ndarray  # (columns,) int64: downdates of the factor since it was recomputed
     unit: np.ndarray  # (D,) float64: e
     prior: np.ndarray  # (5,) float64: of ContentFamily.prior_sums
     log_gammas: np.ndarray  # (N + D + 1,) float64: ln G(a0 + i / 2)

@@ -150,7 +150,7 @@ class GammaPoisson(_Poisson, _DiscreteScalar):
 
     @staticmethod
     def predictive(natural: np.ndarray) -> Any:
-        from scipy.stats import nbinom  # where it is needed: it takes a third of a second
+        from scipy.stats import nbinom  # imported at its first use, because the import takes a third of a second
 
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         return nbinom(a, b / (b + 1.0))
@@ -247,7 +247,7 @@ class BetaBernoulli(_Bernoulli, _DiscreteScalar):
 
     @staticmethod
     def predictive(natural: np.ndarray) -> Any:
-        from scipy.stats import bernoulli  # where it is needed: it takes a third of a second
+        from scipy.stats import bernoulli  # imported at its first use, because the import takes a third of a second
 
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         return bernoulli(a / (a + b))

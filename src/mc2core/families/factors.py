@@ -25,7 +25,7 @@ import math
 from mc2core.compute import special
 from mc2core.compute.kernels import inner_kernel
 
-#: downdates of a factor, at most, until it is made anew
+#: largest number of downdates of a factor before it is recomputed
 MAX_DOWNDATES = 100
 #: least share that a downdate may leave of the determinant, and of the square of a pivot
 MIN_LEFT = 1e-4

@@ -103,7 +103,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         mu, kappa, a, b = self.standard(natural)
-        # what underflows would be 0; at this precision no value is likely
+        # otherwise, an underflow would give 0; with this precision no value is likely
         precision = np.maximum(generator.standard_gamma(a) / b, _MIN_PRECISION)
         centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
         drawn = precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision
@@ -117,7 +117,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
     @staticmethod
     def predictive(natural: np.ndarray) -> Any:
-        from scipy.stats import t as student  # where it is needed: it takes a third of a second
+        from scipy.stats import t as student  # imported at its first use, because the import takes a third of a second
 
         mu, kappa, a, b = NormalGamma.standard(natural)
         return student(2.0 * a, mu, np.sqrt(b * (kappa + 1.0) / (a * kappa)))

@@ -105,7 +105,7 @@ def _gamma_poisson(indices, values, start, end, natural):
     result = 0.0
     for position in range(start, end, 2):
         first = indices[position]
-        # a large count that was added and taken out again leaves nothing of a small a0
+        # after adding and removing a large count, a small a0 may be lost by rounding
         a, b = max(natural[first], MIN_SHAPE), natural[first + 1]
         a_new, b_new = a + values[position], b + values[position + 1]
         result += math.lgamma(a_new) - math.lgamma(a) - a_new * math.log(b_new) + a * math.log(b)

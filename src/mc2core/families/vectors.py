@@ -33,11 +33,11 @@ _MOST = 1e100  # a product below is a float64 times another factor
 class Vectors(NamedTuple):
     """Contexts of vectors that each document has completely or not at all."""
 
-    row: np.ndarray  # (C,) int64: where the coordinates of a context begin in arrays of clusters, -1 for other contexts
+    row: np.ndarray  # (C,) int64: start of the coordinates of a context in arrays of clusters, -1 for other contexts
     strength: np.ndarray  # (C,) float64
     codes: np.ndarray  # (C,) int64: of other contexts, for log_predictive
     n_others: int  # other contexts
-    slow_codes: np.ndarray  # (C,) int64: of those that mc2core.families.columns leaves to log_predictive
+    slow_codes: np.ndarray  # (C,) int64: contexts that mc2core.families.columns passes to log_predictive
     n_slow: int
 
     @classmethod

@@ -36,7 +36,7 @@ ROLES = ("group", "table", "topic")
 #: names of s, of the topics' words, and of omega, of the document level
 WORDS = "words"
 DOCUMENT = "document"
-#: the setting of each: a number, which is kept, or LEARN
+#: setting of each concentration: a fixed number, or LEARN
 CONCENTRATIONS = {
     "group": "group_concentration",
     "table": "table_concentration",
@@ -45,19 +45,19 @@ CONCENTRATIONS = {
     DOCUMENT: "document_concentration",
 }
 LEARN = "learn"
-#: where those that are learnt start
+#: starting values of learnt concentrations
 _START = {"group": 1.0, "table": 1.0, "topic": 1.0, WORDS: 0.01, DOCUMENT: 10.0}
-#: of a concentration that is learnt, where no prior is given: Gamma(shape, rate)
+#: default prior of a learnt concentration: Gamma(shape, rate)
 _PRIOR = (1.0, 1.0)
 #: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
 _DOCUMENT_PRIOR = (1.0, 0.01)
 # components of an embedding that count for each token of a document
 _COMPONENTS_PER_TOKEN = 3.0
-#: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
+#: default of alpha / N: with 1, clusters of short documents become empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
 #: and the most that alpha is then: more makes the sizes of many clusters too equal (docs/notes/starts.md)
 _IN_ALL = 100.0
-#: clusters of a mixture at most, where no number is given
+#: default of the largest number of clusters of a mixture
 MOST_CLUSTERS = 100
 COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
 #: below this a Dirichlet's density is no number any more
@@ -85,7 +85,7 @@ class Model(Settings, ABC):
 
     contexts: dict[str, Any]
     content: ContentFamily | None = None
-    #: whether the embeddings of a corpus are used where no contexts were named
+    #: whether the embeddings of a corpus are used if no contexts are named
     uses_embeddings: bool = False
 
     def settings(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BLOCK = 1024
 # points at which all clusters' distributions are known before a quantile is looked for between two of them
 _MAX_NODES = 256
-# a quantile's probability is as near as this, after so many steps at most
+# accuracy of the probability of a quantile, and largest number of steps
 _NEAR, _STEPS = 1e-10, 60
 
 
@@ -113,7 +113,7 @@ class PredictedNumbers:
         natural, centre, sd = self.natural[np.unique(self.shares.indices)], self.unit[0], self.unit[1]
         if not len(natural):
             return np.zeros(0)
-        # the mixture's lies between two of those of its clusters
+        # the quantile of the mixture lies between the smallest and the largest quantile of its clusters
         grid = np.unique(self.family.predictive(natural).ppf(share))
         grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), _MAX_NODES)).astype(int)]
         of_clusters = self.family.predictive(self.natural[:, None]).cdf(grid)

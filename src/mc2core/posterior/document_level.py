@@ -63,10 +63,10 @@ FIRST_SWEEPS, DOUBT = 20, 1e-3
 _CHUNK = 8
 # documents whose words are looked at together
 _DRAWN_BLOCK = 256
-# of these sums, for words under clusters, a document's chain remembers so many (512 KB)
+# number of these sums that the chain of a document caches, for words under clusters (512 KB)
 _REMEMBERED = 1 << 16
 _MIN = 1e-300
-# tokens of a topic up to which factors of a product are taken in place of log-gammas
+# largest number of tokens of a topic for which a product of factors replaces log-gammas
 _FEW = 8
 # blocks of topics with less than this share of a table's likelihood are left out
 _FAINT = 1e-10
@@ -191,7 +191,7 @@ def log_likelihood(
         psi, log_scale = mixture.likely(block.emitted, room)
         b = mixture.sample.burst_concentration
         chosen, behind = choose_clusters(block, priors, log_weights, psi, threads, b)
-        # of what has no finite weight the kernel finds out what it is
+        # the kernel finds documents without a finite weight
         draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
         names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
         keys = np.array([streams.key(seed, one, mixture.number) for one in names])
@@ -457,7 +457,7 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
         topic, shared = np.full(n_tokens, -1), np.empty(n_tokens, np.int64)
         table, older, opened = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64)
         size = np.empty(n_tokens)
-        # of a word that sits alone, once it does
+        # for a word that is alone at its table, when this first occurs
         alone, is_known = np.empty((n_words, n_clusters)), np.zeros(n_words, np.bool_)
         n_slots = max(1, min(n_clusters, _REMEMBERED // (n_words * n_blocks + 1)))
         weighed = np.full((n_slots, n_words), -1)

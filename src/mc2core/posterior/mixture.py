@@ -96,7 +96,7 @@ class SampleMixture:
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
         uneven = np.full(len(high), sample.contents is not None) | (high > low)
-        # by words, of which some are asked for at a time
+        # sorted by words, because some words are requested at a time
         part = table[uneven].T
         self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part, np.float64)
         self._totals = totals[uneven]
@@ -117,7 +117,7 @@ class SampleMixture:
         self.has_new_cluster = seed is not None and sample.new_cluster_weight > 0
         if seed is not None and self.has_new_cluster:
             new = np.log(sample.new_cluster_weight)
-            with np.errstate(divide="ignore"):  # every document has a cluster of its own where the weight is 1
+            with np.errstate(divide="ignore"):  # if this weight is 1, every document has its own cluster
                 known_clusters = np.log1p(-sample.new_cluster_weight)
             self.log_weights = np.append(self.log_weights + known_clusters, new)
             new_row = self._new_cluster(seed)[None, :]  # vstack of SciPy 1.13 takes no vector

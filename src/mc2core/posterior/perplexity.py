@@ -45,7 +45,7 @@ ICML14_SMOOTH = 0.1
 
 # documents a thread takes at a time
 _CHUNK = 16
-# documents whose words are looked at together where numbers are drawn
+# number of documents processed together if random numbers are drawn
 _DRAWN_BLOCK = 256
 
 
@@ -272,7 +272,7 @@ def log_likelihood(
     """
     chosen = estimator_of(suited(posterior) if estimator is None else estimator)
     whole("threads", threads, most=MAX_THREADS)
-    streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
+    streams.key(seed, "perplexity")  # an invalid seed is rejected even if no random numbers are drawn
     posterior.check_corpus(corpus)
     if posterior.contents is not None and chosen.name == "icml14":
         raise ValueError("estimator is 'icml14', which needs words; the topics of this fit emit observations")

@@ -41,7 +41,7 @@ class Particles(NamedTuple):
     topic: np.ndarray  # (R, N) int64
     n_met: np.ndarray  # (R,) int64: topics that a particle has ...
     met: np.ndarray  # (R, M) int64: ... these, first ...
-    place_of: np.ndarray  # (R, M) int64: ... and where each of them stands
+    place_of: np.ndarray  # (R, M) int64: ... and the place of each of them
     n_of: np.ndarray  # (R, M) float64: tokens of the topic at a place
     n_drawn: np.ndarray  # (R,) float64: tokens that have a topic; others repeat a word and have -1
 
@@ -100,7 +100,7 @@ def _find_in_block(psi, row, prior, b, u):
     while m < end and u >= psi[row, m] * prior[m]:
         u -= psi[row, m] * prior[m]
         m += 1
-    # rounding alone may go past the last weight above 0
+    # rounding can move past the last positive weight
     while m > 0 and psi[row, m] * prior[m] == 0.0:
         m -= 1
     return m
@@ -262,8 +262,8 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weig
     sum, and ``weighed`` the totals and block sums that :func:`weigh` returns for the words. ``repeats`` : b, and the
     tokens of each word before n. The probabilities of token n go to ``work[0]``.
     """
-    # once, not at each use: an array taken out of a tuple, or a row as an argument, costs an atomic reference count,
-    # which takes as long as the work
+    # once, not at each use: taking an array out of a tuple, or passing a row as an argument, needs an atomic reference
+    # count, which takes as long as the work
     topic, n_met, met, place_of, n_of, n_drawn = these
     (alpha, total_alpha), (totals, sums) = prior, weighed
     predicted, cumulative = work

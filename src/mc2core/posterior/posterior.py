@@ -49,7 +49,8 @@ POSTERIOR = "posterior.npz"
 
 #: Samples whose predictions for new documents are averaged, at most (docs/notes/consensus.md).
 N_PREDICTING = 8
-#: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
+#: Words with fewer (expected) tokens in a topic do not count as its words, because only the prior gives them their
+#: share.
 FEWEST_TOKENS = 0.01
 
 

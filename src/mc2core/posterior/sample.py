@@ -164,7 +164,7 @@ _SAMPLE_SCALARS = (
     "log_joint",
     "document_concentration",
 )
-_SHARED = 0.0  # document_concentration on disk where it is infinite
+_SHARED = 0.0  # stored value of an infinite document_concentration
 
 
 _SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "cluster")

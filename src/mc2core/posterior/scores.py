@@ -52,7 +52,7 @@ def predicted_agreement(
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}
-    # contexts that the corpus lacks are none of what is judged by
+    # contexts that the corpus lacks are not scored
     has_contexts = all(name in corpus.contexts for name in posterior.families)
     agreement: dict[str, Any] = {}
     for cut in cuts:

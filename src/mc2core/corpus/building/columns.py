@@ -38,7 +38,7 @@ from mc2core.corpus.checks import FAMILY_OF_KIND, NUMBERS, check_context_name
 
 CONTENT_KINDS = ("text", "bag", "counts")
 SEPARATOR = ";"
-#: what rare values of a context are counted as together
+#: name under which rare values of a context are pooled
 POOLED = "(rare)"
 
 

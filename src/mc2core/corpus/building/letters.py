@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from mc2core.corpus.building.tokens import ENGLISH
 
-# as the lists of the papers' corpora were made: without contractions and most pronouns
+# the rule for the stop words of the papers' corpora: without contractions and most pronouns
 _NOT_THERE = """
     anybody anyone anything everybody everyone everything myself nobody nothing somebody someone something yourselves
 """

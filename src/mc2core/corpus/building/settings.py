@@ -20,7 +20,7 @@ from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
 TABLE, UCI, TEXTS = "a table", "UCI bag-of-words", "texts"
 #: and that of a table with an observation to a row
 OBSERVATIONS = "a table of observations"
-#: what the tokeniser is called where words were made by a function of the user's, which no file can hold
+#: name of the tokeniser if a function of the user made the words; a file cannot store it
 FUNCTION = "function"
 #: how text is cut into words
 TOKENS = ("tokeniser", "stop_words", "min_letters", "max_ngram")
@@ -28,7 +28,7 @@ TOKENS = ("tokeniser", "stop_words", "min_letters", "max_ngram")
 WORDS = (*TOKENS, "word_counts")
 #: which words and values are counted
 CHOSEN = ("vocabulary", "min_df", "max_df", "max_features", "rare")
-#: stands for no stop words, or for no separator
+#: setting for no stop words, or for no separator
 NONE = "none"
 _FEWEST_LETTERS = {"unicode": MIN_LETTERS, "a-z": 3, FUNCTION: 1}
 _LISTS = ("contexts", "keep", "separators", "observations", "missing")

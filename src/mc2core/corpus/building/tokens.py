@@ -24,8 +24,8 @@ import stop_words
 
 from mc2core.base.checks import choice, whole
 
-# Function words and contractions; words that can be the subject of a text ("system", "fire", which some lists carry)
-# are not here. That of the papers' corpora (letters.py) follows from it.
+# Function words and contractions. Words that can be the subject of a text are not included ("system" and "fire", which
+# some lists have). The list of the papers' corpora (letters.py) is a part of this list.
 ENGLISH = """
     a about above across after again against ain't all almost along already also although always am among an and
     another any anybody anyone anything are aren't around as at be because been before behind being below beneath
@@ -64,9 +64,9 @@ def stop_words_of(wanted: str | Collection[str] | None) -> frozenset[str]:
     return frozenset(unicodedata.normalize("NFC", word).lower().strip().replace("\u2019", "'") for word in given)
 
 
-#: of a word of running text, where nothing else is said
+#: default of :class:`Tokeniser` for running text
 MIN_LETTERS = 2
-# what an ASCII sign is before words are looked for: letters, digits and apostrophes stay, all else separates
+# ASCII characters before words are searched: letters, digits and apostrophes stay, all others separate words
 _SEPARATED = bytes(sign if sign > 127 or chr(sign).isalnum() or chr(sign) == "'" else 32 for sign in range(256))
 _LETTER = re.compile(r"[^\W\d_]")
 #: blocks of scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han
@@ -75,7 +75,7 @@ _UNSPACED = (
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_JOINERS = "\u200c\u200d"  # stand within words of Persian and of Indian scripts
+_JOINERS = "\u200c\u200d"  # characters inside words of Persian and of Indian scripts
 _MAX_NGRAM = 5
 _LONGEST_WORD = 200
 

@@ -43,10 +43,10 @@ CONTEXTS = {
 }
 _COLUMNS = ("id", TEXT, "title", "abstract", "doi", "pmid", *CONTEXTS)
 _LISTS = ("authors", "keywords", "mesh", "references")
-#: a value of a context in fewer documents is left out, as it joins none
+#: a value of a context in fewer documents is left out, because it connects no documents
 LEAST_DOCUMENTS = 2
 
-# fields, and the tags or headers that hold them: the first that has something counts
+# fields, and the tags or headers with their values: the first one with a value is used
 _RIS = {
     "title": ("TI", "T1", "CT", "BT"), "abstract": ("AB", "N2"), "year": ("PY", "Y1", "DA"), "authors": ("AU", "A1"),
     "journal": ("JF", "JO", "T2", "JA", "J2"), "keywords": ("KW",), "doi": ("DO",), "key": ("ID", "AN"),

@@ -30,7 +30,7 @@ _CHUNK = 1 << 16
 Line = tuple[int, bytes | Fault]
 """Number from 1, and the line without its end; a Fault for one that is too long."""
 
-_REMEMBERED = 1 << 14  # runs of letters whose words are kept: a stream may have no end
+_REMEMBERED = 1 << 14  # size of the cache of words: a stream may be endless
 
 
 class Documents(NamedTuple):
@@ -89,7 +89,7 @@ class LineReader:
         self._like = Corpus(content, schema.words, contexts, context_names=names)
         self._like.imported = like.imported
         named = [one.partition(":")[0].partition("=")[0] for one in given.get("contexts") or ()]
-        #: keys named by ``given`` that no line has had so far, by what they are of
+        #: keys named by ``given`` that no line has had so far, by their kind
         self.unseen = {f"context {name!r}": layout.contexts[name].column for name in named if name in layout.contexts}
         if given.get("id"):
             self.unseen["the id"] = self._id

@@ -41,7 +41,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     kind = choice("kind", settings.get("kind", "numbers"), CONTENT_KINDS)
     shared = "contexts", "separators", "date_format", "missing", "labels", "keep", "rare"
     known = {name: settings[name] for name in shared if name in settings}
-    # the rows of documents go the way of all tables: the name of each is its only word, and its id
+    # rows of documents are read like other tables: the name of each document is its only word and its id
     layout = layout_of(complete({"bag": document, "id": document, **known}))
     seen = _Seen([column for column in layout.columns if column != document])
     number = partial(_number, missing=layout.missing, kind=kind, decimal_comma=has_decimal_commas(path))

@@ -35,7 +35,7 @@ from mc2core.corpus import Corpus
 MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
 #: log-gammas of counts are summed as whole numbers of this unit's reciprocal
 JOINT_UNIT = 2.0**20
-#: <p, theta> is kept as a whole number of 2**-40
+#: <p, theta> is stored as a multiple of 2**-40
 OVERLAP_UNIT = 2.0**40
 #: entries of Projection.background for each doubling of a cluster's mass, and in all
 BACKGROUND_STEPS = 4

@@ -37,12 +37,12 @@ COMPONENTS = {
     "gaussian": GAUSSIAN,
     "gauss_wishart": GAUSS_WISHART,
 }
-#: states by proposal; those of Gauss-Wishart components are others, of the one proposal that they have
+#: states by proposal; Gauss-Wishart components have other states, for their only proposal
 STATES: dict[str, type[MixtureState]] = {one.proposal: one for one in (HashedState, ExactState, NeighbourState)}
-#: settings of hashed and of neighbour proposals alone
+#: settings that only hashed and neighbour proposals have
 _OF_HASH = ("bits", "projection", "failure_probability", "inverse_temperature", "documents_per_round")
 _OF_NEIGHBOURS = ("n_neighbours", "list_budget", "n_proposals", "uniform_share", "exact_sweeps")
-#: "auto": all clusters are scored while the tables for that take no more than this, and up to so many clusters
+#: "auto" scores all clusters up to so many clusters, while the tables need no more than this memory
 MAX_EXACT_BYTES = 2**31
 MAX_EXACT_CLUSTERS = 2000
 #: "auto": neighbours are read while all that they need takes no more than this

@@ -47,10 +47,10 @@ from mc2core.inference.fastex.state import MixtureState
 
 # -- tables of counts and terms -------------------------------------------------------------------------------------
 
-#: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
+#: a word is frequent if it has more than one document per so many clusters; 2 and 16 were slower
 CLUSTERS_PER_DOCUMENT = 4
 
-#: bytes kept of each cluster beside its counts
+#: bytes per cluster in addition to its counts
 BYTES_PER_CLUSTER = 56
 
 _MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
@@ -60,8 +60,8 @@ class OrderedCells(NamedTuple):
     """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
 
     indptr: np.ndarray  # (J + 1,) int64
-    rare: np.ndarray  # (J,) int64: where the document's rare words begin
-    place: np.ndarray  # (cells,) int64: row of Tables.terms of a frequent word; where the list of a rare one begins
+    rare: np.ndarray  # (J,) int64: start of the document's rare words
+    place: np.ndarray  # (cells,) int64: row of Tables.terms for a frequent word; start of the list for a rare word
     counts: np.ndarray  # (cells,) int32
     mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
@@ -74,7 +74,7 @@ class Tables(NamedTuple):
     rows: np.ndarray  # (F + 1,) int64: rows of f are rows[f] to rows[f + 1] - 1
     counts: np.ndarray  # (F, K) int32
     terms: np.ndarray  # (R, K) float32
-    starts: np.ndarray  # (rare words,) int64: where lists begin
+    starts: np.ndarray  # (rare words,) int64: starts of lists
     lists: np.ndarray  # (L, 2) int32: for each rare word (length, 0), then a (cluster, count) for each n_kd > 0
 
 
@@ -248,9 +248,10 @@ def log_cells(tables, log_gamma, topic_word_prior):
 # -- what a chain holds ----------------------------------------------------------------------------------------------
 
 
-_PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
+_PREFETCH_AHEAD = 8  # number of cells between the scored and the prefetched one, with so many lines each:
 _PREFETCH_LINES = 8
-#: two threads share a sweep from so many clusters on; with fewer, handing draws out takes as long as they do
+#: from so many clusters on, two threads share a sweep; with fewer, passing draws between threads takes as long as the
+#: draws
 MIN_SHARED_CLUSTERS = 100_000
 _HALF = 2  # documents that each draws for ahead; more would more often be in vain
 _AHEAD = 2 * _HALF
@@ -318,9 +319,9 @@ def _bound(component, mass, head, slope, tail, shape, score):
     """Return the log evidence, or a bound of it, of a document of this mass whose terms sum to ``score``."""
     if component != GAUSSIAN:
         return score + (head + mass * slope)
-    # what the rate of the precision's posterior becomes with the document
+    # rate of the precision's posterior with the document
     rate = tail + 0.5 * mass * (1.0 - slope) - score * slope
-    # the logarithm is that of a normal number: where rounding or overflow leaves none, the draw is told so
+    # the argument of the logarithm is a normal number: if rounding or overflow leaves none, the draw reports it
     log_rate = special.log(rate) if 0.0 < rate < math.inf else math.nan
     return head - shape * log_rate
 
@@ -416,7 +417,7 @@ def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current
     component, mass = constants.component, cells.mass[j]
     score_clusters(constants, log_gamma, cells, tables, j, current, scores)
     words = scores[current]
-    # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
+    # contribution to the squares of its cluster, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
     square = np.int64(2.0 * words) + mass if component == GAUSSIAN else np.int64(0)
     without = cluster_terms(
         constants, sizes.n_k[current] - 1, sizes.mass[current] - mass, sizes.squares[current] - square

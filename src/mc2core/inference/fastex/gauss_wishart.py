@@ -54,7 +54,7 @@ class FactoredClusters(NamedTuple):
     scatter: np.ndarray  # (K, V, V) int64, upper triangle: sum of x x'
     factor: np.ndarray  # (K, V, V) float64, upper triangle U: U' U = Psi
     head: np.ndarray  # (K,) float64, of :func:`log_head`
-    downdates: np.ndarray  # (K,) int64: of the factor since it was made anew
+    downdates: np.ndarray  # (K,) int64: downdates of the factor since it was recomputed
 
 
 class DrawScratch(NamedTuple):

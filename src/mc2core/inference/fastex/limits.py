@@ -14,7 +14,7 @@ from mc2core.compute.simd import WORD_BITS
 from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings
 
-#: most that the parameters of a Dirichlet prior sum to: the log-gamma of the sum is good to 4e-6 nats
+#: largest sum of the parameters of a Dirichlet prior: the log-gamma of the sum has an error of at most 4e-6 nats
 MAX_PRIOR_SUM = 1e9
 
 

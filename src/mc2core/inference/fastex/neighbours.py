@@ -51,7 +51,7 @@ from mc2core.inference.fastex.sparse_counts import (
 # around the end. So no more entries than the budget are read for a document, no pair of documents is stored, and the
 # result depends on corpus, settings and seed alone.
 
-#: stands for a neighbour where there are fewer; these come last
+#: marks a missing neighbour; these come last
 NOBODY = -1
 _SEARCH_BLOCK = 2000  # documents whose neighbours one thread looks for at a time
 _PARTS = 4  # of the documents, from which threads build the index
@@ -121,7 +121,7 @@ def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> In
     rng = streams.generator(seed, _PURPOSE)
     order = rng.permutation(n_documents).astype(np.int32)
     part = -(-n_documents // _PARTS)
-    ends = np.zeros((_PARTS, n_words), np.int64)  # where a part's places on a word's list end so far; counts at first
+    ends = np.zeros((_PARTS, n_words), np.int64)  # current ends of each part on the list of a word; counts at first
 
     def count(first: int, last: int) -> None:
         _count_words(first, last, indptr, words, order, ends[first // part])

@@ -29,7 +29,7 @@ class MixtureState(State):
     clusters: Any
     #: value of the engine's setting ``proposal``
     proposal: ClassVar[str]
-    #: what a checkpoint holds beside the assignments
+    #: contents of a checkpoint in addition to the assignments
     described: ClassVar[Mapping[str, Stored]] = {}
 
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:

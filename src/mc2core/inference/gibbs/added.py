@@ -51,7 +51,7 @@ from mc2core.inference.gibbs.weights import (
 from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.mixture import SampleMixture
 
-#: stands for infinity where tokens are moved: documents then have the proportions of their cluster
+#: finite value instead of infinity when tokens move: documents then have the proportions of their cluster
 _SHARED = 2.0**40
 
 
@@ -101,7 +101,7 @@ class Held:
         words = np.ascontiguousarray((words.toarray() if sp.issparse(words) else np.asarray(words)).T, dtype=np.int32)
         if math.isinf(most_clusters):
             group = sample.new_cluster_weight * n_documents / (1.0 - sample.new_cluster_weight)
-        else:  # by the cluster whose weight tells most
+        else:  # from the cluster with the largest weight, which is the most accurate
             excess = sample.n_clusters * sample.cluster_weights - 1.0
             k = int(np.abs(excess).argmax())
             each = (sizes[k] - sample.cluster_weights[k] * n_documents) / excess[k] if excess[k] else 1.0

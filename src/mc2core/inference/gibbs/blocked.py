@@ -51,7 +51,7 @@ WORD_BLOCK = 512
 _MEAN_ATOMS = 9_000  # at most
 _TINY = np.float32(1e-18)  # of psi
 _TAU_UNIT = 2.0**60  # tau is stored in units that keep its product with psi a normal float32 ...
-_TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
+_TINY_TAU = np.float32(1e-20)  # ... if tau is not 0
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
@@ -60,9 +60,9 @@ class CutTopics(NamedTuple):
 
     weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
     remaining: float  # the weight of all others
-    label: np.ndarray  # (columns,) int32: topic of each column; those in use come first
+    label: np.ndarray  # (columns,) int32: topic of each column; topics in use come first
     column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small one
-    small: np.ndarray  # (small topics,) int64: those in use
+    small: np.ndarray  # (small topics,) int64: small topics in use
     place: np.ndarray  # (M,) int32: place of a small topic among them, 0 for a active one
 
 
@@ -215,7 +215,7 @@ def draw_tau(
     """Draw tau of clusters with counts ``n_km`` (B, M): of active topics over ``sums``, and of small ones in use."""
     label, small, n_columns = topics.label, topics.small, len(topics.label)
     used = label[label < len(topics.column)]
-    # active topics, small topics in use, and one entry for all that is left
+    # active topics, small topics in use, and one entry for the remaining mass
     shapes = np.empty((len(n_km), n_columns + len(small) + 1))
     prior = v * topics.weights
     shapes[:, :n_columns] = prior[label]
@@ -225,7 +225,7 @@ def draw_tau(
     shapes[:, -1] = v * (topics.remaining + topics.weights[left].sum())
     drawn = streams.dirichlet(shapes, rng)
     tau = np.zeros((len(n_km), len(sums)), np.float32)
-    # the sum of a topic's Gammas goes here instead of into every entry of psi
+    # the sum of a topic's Gammas is stored here instead of dividing every entry of psi
     tau[:, :n_columns] = drawn[:, :n_columns] / sums[:n_columns] * _TAU_UNIT
     tau[tau < _TINY_TAU] = 0.0
     return tau, drawn[:, n_columns:-1]
@@ -276,7 +276,7 @@ class BlockedWork(NamedTuple):
     """Workspace for a document and its weights."""
 
     weight: np.ndarray  # (K,) float64
-    candidates: np.ndarray  # (K,) int64: columns that are not left out, as many as there are
+    candidates: np.ndarray  # (K,) int64: columns that are included, as many as there are
     moving: np.ndarray  # (widest,) float64: tokens in active topics of each of its words
     still: np.ndarray  # (longest + 1,) int64: its tokens in small topics
 
@@ -324,7 +324,8 @@ def _weigh_small(j, documents, topic, topics, log_small, work):
     column, place = topics.column, topics.place
     weight, moving, still = work.weight, work.moving, work.still
     begin, end = documents.start[j], documents.start[j + 1]
-    # tokens in small topics are few: they are listed in a loop without branches, and taken from their words' counts
+    # few tokens are in small topics: they are listed in a loop without branches and subtracted from the counts of their
+    # words
     n_still = 0
     for i in range(begin, end):
         still[n_still] = i
@@ -482,7 +483,7 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
                 block = 0
                 for b in range(0, n_blocks, LANES):
                     block += count_passed(upto, b, u)
-                # what rounding alone takes past the end stays, and so does a token without any mass
+                # if rounding moves the draw past the end, the token stays; so does a token without any mass
                 if block < n_blocks:
                     if block > 0:
                         u -= upto[block - 1]

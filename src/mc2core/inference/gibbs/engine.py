@@ -25,7 +25,7 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.inference.shards import ShardedCorpus
 
-# topics and clusters at the start, at most, where none are set and there is no document level
+# default numbers of topics and clusters at the start without a document level, at most
 _TOPICS, _CLUSTERS = 50, 20
 _MAX_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved", "parallel")

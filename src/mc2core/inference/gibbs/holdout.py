@@ -18,11 +18,11 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.posterior.mixture import Block
 
-# one of so many documents is held out, and at least so many: fewer would not tell states apart
+# one in this many documents is held out, and at least this number, because fewer cannot distinguish states
 _FOR_ONE, _MIN_DOCUMENTS = 10, 10
 #: tokens that are looked at, of a document and of all
 MAX_OF_ONE, MAX_OF_ALL = 1_000, 30_000
-# documents that are looked at together have so many clusters times topics
+# limit of documents times clusters times topics that are processed together
 _CELLS = 1 << 21
 _MIN_PROBABILITY = 1e-300
 
@@ -93,7 +93,7 @@ def _log_words(
     lengths = np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))
-    counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with what is expected of their tokens
+    counts = np.tile(prior, (len(tokens), 1, 1))  # longest documents first, with the expected counts of their tokens
     drawn, seen = np.tile(omega, (len(tokens), 1)), [_occurrences(one) for one in tokens]
     for i in range(int(lengths.max(initial=0))):
         going = longest[: np.count_nonzero(lengths > i)]

@@ -197,7 +197,7 @@ def split_and_merge_observed_topics(
     n_topics, made, stream = assignments.n_topics, np.zeros(2, np.int64), np.zeros(2, np.uint64)
     if n_tokens == 0:
         return tau, made
-    slots = n_topics + n_proposals + 1  # one is left
+    slots = n_topics + n_proposals + 1  # one slot remains free
     eps, by_topic = np.zeros(slots), np.zeros((slots, n_clusters))
     eps[:n_topics], by_topic[:n_topics] = assignments.topic_weights, tau[:, :-1].T
     prior = observations.family.prior(observations.family.n_parameters(observations.values.shape[1]))

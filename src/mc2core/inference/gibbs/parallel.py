@@ -52,7 +52,7 @@ from mc2core.inference.shards import Shard, ShardedCorpus, name_of
 
 #: pseudo-observations for each expected one: a word with one token of a topic is visible with probability 10 / 11
 PSEUDO_OBSERVATIONS = 10.0
-# prior of a topic's words from which on most entries would be visible: all are drawn then, one by one
+# with a prior of a topic's words from this value on, most entries would be visible, so all are drawn one by one
 _DENSE_PRIOR = 0.5
 _TOPIC_BLOCK = 16
 _TOKEN_BLOCK = 16_384  # tokens of a block of documents, about
@@ -274,7 +274,7 @@ def draw_rows(
         return sums, n_used
 
     sums, n_used = (np.sum(parts, axis=0) for parts in zip(*in_blocks(pool, draw, n_words, WORD_BLOCK), strict=True))
-    # words without tokens of the topic: their sum, and the pseudo-observations that show them
+    # words without tokens of the topic: their sum, and the pseudo-observations that make them visible
     rng, n_unused = streams.generator(seed, "phantoms", iteration), np.where(is_active, n_words - n_used, 0)
     mass = rng.standard_gamma(n_unused * s)
     mass[is_active & (n_used == 0)] = 1.0  # alone, and so of any scale
@@ -313,7 +313,7 @@ def _find_place(m, row, n, row_topic):
     for place in range(0, n, LANES):
         lane = find_equal(row_topic, row + place, m)
         if lane < LANES:
-            return place + lane if place + lane < n else -1  # what fills the last vector up is no topic
+            return place + lane if place + lane < n else -1  # entries that fill the last vector are no topic
     return -1
 
 
@@ -402,7 +402,7 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
                     continue
                 if not others + np.float64(less) < np.inf:
                     return i
-                # draw among the others; what rounding alone takes past the end stays
+                # draw among the other topics; if rounding moves the draw past the end, the token stays
                 chosen = draw_other(p, block, n_blocks, place, old, u)
                 if chosen < 0 or chosen == place:
                     block[place // LANES] += old
@@ -549,7 +549,7 @@ def sweep_on_shards(
     arrays |= {f"rows.{name}": array for name, array in rows._asdict().items()}
     bounds = sharded.shards.bounds
     tokens = [slice(*start[bounds[p : p + 2]]) for p in range(len(bounds) - 1)]
-    # numbers as short as they can be: every token's goes out and comes back
+    # numbers of the smallest type, because the topic of every token is sent and returned
     short = np.min_scalar_type(max(len(inverse) - 1, 0))
     for p, these in enumerate(tokens):
         arrays |= {f"topic.{name_of(p)}": topic[these].astype(short)}

@@ -50,13 +50,14 @@ if TYPE_CHECKING:
 
 #: sweeps of a start in which documents stay in their clusters ...
 BURN_IN = 20
-#: ... and those after them, in which all move, where several are compared
+#: ... and of sweeps after it, in which everything moves, if several starts are compared
 COMPARED = 20
 # sweeps of a start after which topics are merged and removed, except the fine ones of few long documents
 _CONSOLIDATING = (20, 25, 30, 35, 40)
-# clusters of a start where none are set ...
+# default number of clusters of a start ...
 _CLUSTERS = 20
-# ... and how many times as many another start has, up to one for so many documents; so has each with embeddings
+# ... and the factor for another start, up to one cluster for so many documents; every start with embeddings has this
+# number
 _MORE_CLUSTERS, _DOCUMENTS_FOR_CLUSTER = 5, 10
 # clusters of a start for each, if their number is fixed
 _FOR_ONE = 2
@@ -64,11 +65,12 @@ _FOR_ONE = 2
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
 # ... and standard errors by which more topics have to
 _TOPIC_ERRORS = 1.0
-# all chains hold out the same documents, which decide more than the starts' own seeds (docs/notes/starts.md)
+# all chains hold out the same documents, because these affect the choice more than the seeds of the starts do
+# (docs/notes/starts.md)
 _HOLDOUT_SEED = 0
 # topics to make room for, for each at the start: splits make more
 _GROWTH = 16
-#: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
+#: with more tokens, only one start is tried, because several would take longer than the chain
 _MAX_TRIED = 1_000_000
 # words, and tokens of a document, for each topic at the start
 _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
@@ -207,7 +209,7 @@ def start_chain(
         if (fixed := model.n_clusters) and assignments.n_clusters > fixed:
             group = model.start_of("group") / fixed * assignments.n_clusters  # the same alpha / N
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
-        # iterations before the first of the chain, of each attempt its own, and before that of held-out documents
+        # numbers of iterations before the first of the chain: each attempt has its own, and so have held-out documents
         last = (number + 1 - len(starts)) * (BURN_IN + trying + 1) - (len(kept) > 0)
         _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
         return state

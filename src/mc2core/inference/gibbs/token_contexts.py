@@ -50,7 +50,7 @@ from mc2core.inference.gibbs.tokens import (
 )
 from mc2core.inference.gibbs.weights import Concentrations
 
-# what a topic may lose of the weights, and the largest sum of them; single precision ends at 1e38
+# smallest weight of a topic relative to the others, and largest sum of weights; single precision ends at 1e38
 _NEGLIGIBLE, _MAX_SUM = 1e-9, 1e20
 # counts of a document's tokens in a topic for which its scale is computed together
 _STEPS = 16
@@ -64,7 +64,8 @@ class TimedTopics(NamedTuple):
     n_m: np.ndarray  # (columns,) int64
     eps: np.ndarray  # (columns,) float64
     remaining: np.ndarray  # (1,) float64: eps_new
-    sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
+    # (4, columns) float64: T(x) summed over the topic's tokens, without the tokens of the current document
+    sums: np.ndarray
 
 
 class TimedWeights(NamedTuple):
@@ -179,7 +180,8 @@ def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
         for m in range(n_topics):
             largest = max(largest, log_factor[m])
     new = exp(new - largest)
-    # a topic weighs at least what it does without tokens of the document and the word, at most what it does with all
+    # the weight of a topic is at least that without the tokens of the document and the word, and at most that with all
+    # of them
     most, least = constants.v, constants.v * topics.remaining[0] / topics.n_wm.shape[0] * new
     for m in range(n_topics):
         factor = exp(log_factor[m] - largest)

@@ -251,7 +251,7 @@ def draw_omega(
     level = log_density(x) + math.log1p(-rng.random())
     low = x - _SLICE_WIDTH * rng.random()
     high = low + _SLICE_WIDTH
-    # steps to the left and to the right share a budget, so that no density makes them endless
+    # steps to the left and to the right share a budget, so that the loop ends for every density
     left = int(rng.random() * _MAX_STEPS)
     right = _MAX_STEPS - 1 - left
     while left > 0 and log_density(low) > level:

@@ -190,7 +190,7 @@ def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
     """Return a phrase such as "seed is 1 there and 2 here", or None if the two JSON values are equal."""
     if isinstance(stored, dict) and isinstance(asked, dict):
-        # in the order asked: the engine before what only some engines have
+        # in the order of the request: the engine comes before settings that only some engines have
         for key in dict.fromkeys((*asked, *stored)):
             found = first_difference(stored.get(key), asked.get(key), (*names, key))
             if found:

@@ -15,7 +15,7 @@ from mc2core.inference.svi.words import WORD_BLOCK
 _DOCUMENT_BLOCK = 4
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 LOST_SHARE = 1e-18
-#: what :func:`assign_documents` does; elsewhere shares may stay where documents are
+#: signature of :func:`assign_documents`; on Spark, shares may stay with the documents
 Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentStatistics]
 
 

@@ -30,7 +30,7 @@ from mc2core.inference.svi.merging import SampledDocuments
 
 # share of their documents' tokens that topics are suggested with
 _SUGGESTED = 0.5
-# of Pearson's statistic above its mean, up to which words are taken for those of a topic
+# words count as words of a topic if Pearson's statistic is at most this much above its mean
 _DEVIATIONS = 3.0
 # documents that a cluster can begin with, at least
 _MIN_DOCUMENTS = 2

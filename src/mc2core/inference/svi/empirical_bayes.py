@@ -21,7 +21,7 @@ _NEWTON_STEPS = 20
 # Newton steps of ln s: longest, and short enough to end
 _LONGEST_STEP, _SHORTEST_STEP = 1.0, 1e-4
 _MIN_S, _MAX_S = 1e-10, 1e10
-# a topic without tokens keeps this weight until it is left out
+# weight of a topic without tokens until it is removed
 _MIN_WEIGHT = 1e-12
 _MIN_V, _MAX_V = 1e-8, 1e8
 # steps of epsilon and v at the start, after a full step and after a mini-batch
@@ -204,7 +204,7 @@ class Objective:
         def value(share: float) -> float:
             return self.value(at(share))
 
-        # the weights tried last are those whose terms are kept
+        # the terms of the weights tried last are cached
         return self._latest[0] if backtracked(value, now) and self._latest else weights
 
     def improved(self, weights: TopicWeights, n_steps: int) -> TopicWeights:

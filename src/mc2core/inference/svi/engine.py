@@ -39,7 +39,7 @@ from mc2core.posterior import Sample, SparseRows
 #: (learning_offset rho, learning_decay iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2,
 #: ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
-#: learning_offset of the default schedule with a document level: more of the start is to be learnt anew
+#: learning_offset of the default schedule with a document level, because more of the start has to be learnt again
 DOCUMENT_LEVEL_OFFSET = 8.0
 INITIALISATIONS = ("seeded", "gibbs", "random")
 GLOBAL_STEPS = ("sequential", "joint")
@@ -47,10 +47,10 @@ GLOBAL_STEPS = ("sequential", "joint")
 _PARTS = 32
 # a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
 _MIN_FOR_THREADS = 200_000
-# documents of a mini-batch by rule; with a document level at most a 32nd of the corpus and at least 20, since its rates
-# suit so many steps an epoch (docs/notes/svi_document_level.md)
+# default number of documents of a mini-batch. With a document level, it is at most a 32nd of the corpus and at least
+# 20, because the rates suit this number of steps per epoch (docs/notes/svi_document_level.md)
 _BATCH, _MIN_BATCHES, _MIN_BATCH = 400, 32, 20
-# truncations with tables where none are set
+# default truncations with tables
 _CLUSTERS_OF_TABLES, _TOPICS_OF_TABLES = 40, 120
 #: most clusters by rule, without a document level and with one, and most topics
 MAX_CLUSTERS = {False: 320, True: 100}
@@ -254,7 +254,7 @@ class SVI(Engine):
         if model.document_level:
             n_documents = min(batch_size or corpus.n_documents, corpus.n_documents)
             n_proportions += n_documents * min(CANDIDATES, n_clusters)
-        # at least three copies of each: parameters, and what a step makes of them
+        # at least three copies of each: the parameters, and the results of a step
         n_numbers = n_proportions * max_topics + n_clusters * dimension + n_rows * max_topics
         clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
         run = "an SVI run" if chains == 1 else f"an SVI run of {chains} chains, each"

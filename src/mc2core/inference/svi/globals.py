@@ -103,9 +103,9 @@ class Globals(State):
     cluster. ``buffers`` hold nothing between mini-batches.
     """
 
-    #: arrays and numbers of a checkpoint, beside those of the proportions and of the document level
+    #: arrays and numbers of a checkpoint, without those of the proportions and of the document level
     described: ClassVar[dict[str, Stored]] = {
-        "group_weights": Stored("f", "2 K"),  # or another shape, that of ``law``
+        "group_weights": Stored("f", "2 K"),  # or the shape given by ``law``
         "concentration_rates": Stored("f", "R"),
         "topic_words": Stored("f", "V M"),
         "context_counts": Stored("f", "D K"),
@@ -162,7 +162,7 @@ class Globals(State):
         return {name: part for part in parts for name in part.described}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        # the shrinkage as it is: to multiply it in would change bits
+        # the shrinkage is stored separately, because multiplying by it would change bits
         return {name: np.asarray(getattr(part, name)) for name, part in self._stored().items()}
 
     @classmethod

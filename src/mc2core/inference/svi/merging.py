@@ -36,16 +36,17 @@ from mc2core.inference.svi.proportions import MIN_DOCUMENT_PRIOR
 from mc2core.inference.svi.rising import log_rising, log_rising_factorial
 from mc2core.inference.svi.words import WordScores
 
-# documents that say what a union changes where mini-batches are used: at most, and at most so many tokens unless few
+# largest number of documents from which the change by a merge is computed with mini-batches, and largest number of
+# their tokens
 _MAX_SAMPLE, _MAX_TOKENS, _MIN_SAMPLE = 1000, 100_000, 100
-# epochs after which topics are merged: at the start they are mixtures, those of one cluster all alike
+# epochs after which topics are merged: at the start, all topics of one cluster are similar mixtures
 _EPOCHS_BEFORE_TOPICS = 3
-# nats that a token of the smaller topic may lose by a union; two topics of one size that share no word lose twice as
-# many. The bound alone would leave one topic for each cluster
+# nats per token of the smaller topic that a merge may lose; two topics of equal size without common words lose twice as
+# many. The bound alone would leave one topic per cluster
 _MAX_LOSS = math.log(2.0)
 # steps of omega before the bounds with and without a union are compared
 _STEPS_OF_OMEGA = 2
-# pairs of topics that are looked at: each with so many of the likest
+# number of most similar topics with which each topic is paired
 _NEAR = 4
 _DOCUMENT_BLOCK = 16
 
@@ -228,7 +229,7 @@ def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.nd
     own.n_km = sum_by(topic_of, sum_by(cluster_of, own.n_km).T).T.copy()
     state.context_counts = sum_by(cluster_of, state.context_counts.T).T.copy()
     state.context_totals = sum_by(cluster_of, state.context_totals.T).T.copy()
-    if not np.array_equal(topic_of, np.arange(len(state.n_m))):  # the largest table stays where no topics are merged
+    if not np.array_equal(topic_of, np.arange(len(state.n_m))):  # the largest table stays if no topics are merged
         state.topic_words = sum_by(topic_of, state.topic_words.T).T.copy()
     own.topic_weights, state.n_m = sum_by(topic_of, own.topic_weights), sum_by(topic_of, state.n_m)
     state.group_weights = state.law.posterior(n_k[order], state.concentrations().mean[GROUP])

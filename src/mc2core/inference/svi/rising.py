@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.special import digamma, log_gamma
 
-# from here on differences of log-gamma functions are taken by their series
+# from this value on, differences of log-gamma functions are computed by their series
 _LARGE = 1e4
 
 

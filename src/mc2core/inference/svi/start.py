@@ -33,9 +33,9 @@ from mc2core.models import MC2, WORDS
 # documents that seeding looks at
 _SAMPLE = 10_000
 _GIBBS_SWEEPS = 20
-# topics of a cluster at the start where there are no tables
+# topics of a cluster at the start without tables
 _NEAREST_TOPICS = 20
-# tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
+# tokens at a table with another cluster's topic, relative to a table with a topic of the cluster itself
 _OTHER_SHARE = 0.05
 # nats between a table's topic and any other: a hard table, which costs least
 _TABLE_CONTRAST = 50.0
@@ -171,7 +171,8 @@ def _spread_documents(state: Globals, corpus: Corpus) -> None:
     tokens = own.n_km.sum(axis=1)
     own.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
     own.step_weights(STEPS_AT_START)
-    # those that the start did not look at would be free in the first epoch, and clusters would gather in a few
+    # otherwise, documents outside of the sample would move freely in the first epoch, and most would move to a few
+    # clusters
     content = corpus.content
     if state.observed is not None and (state.cluster < 0).any():
         content = quantised(corpus, state.observed.likeliest(state.topic_sums)).content
@@ -260,7 +261,8 @@ def assignments_of(
     elif n_tables > 1 and n_topics > 1:
         common = n_topics - 1
         table_topic[:, n_tables - 1] = common
-        is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)  # the last ones stand for "none", which is -1
+        # the last row and column are for "none", which is -1
+        is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)
         np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
         topic = np.where(is_served[token_cluster, topic], topic, common)
     known = topic >= 0
@@ -273,7 +275,7 @@ def assignments_of(
     known &= token_cluster >= 0
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
-    # a topic that several tables of a cluster serve has its tokens at the first of them
+    # if several tables of a cluster have the same topic, its tokens are at the first of them
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
     return StartAssignments(cluster, topic_words, table_topic, n_kt)

@@ -193,10 +193,10 @@ class Stream:
         self.fitted |= {"clusters": state.settings.n_clusters, "topics": state.settings.n_topics}
         settings = state.settings._replace(total_samples=total_samples)
         self._state = self._restored(state.arrays(), settings)
-        self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
+        self._state.n_visited, self._state.evidence = 0, 0.0  # the incomplete epoch of a stopped fit is over
         if total_samples != fitted:
             self._state.scale_counts(total_samples / fitted)
-        # clusters of the latest documents, then those of the documents kept, where these are gone over again
+        # clusters of the latest documents, then of the documents kept from the fit while these are processed again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
         self._state.set_documents(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
         self._posterior: Posterior | None = None
@@ -397,7 +397,7 @@ class Stream:
                 # one without tokens hundreds of nats less likely than the model's prior has it
                 suggest_topics(state, batch, since, n_topics, rate * scale)
             before = state.rows_of(batch) if number == self.passes - 1 else {}
-            state.cluster[rows] = -1  # no pass holds documents where the one before left them
+            state.cluster[rows] = -1  # no pass fixes documents in the clusters of the pass before
             local = local_step(state, batch, pool)
             state.step(batch, local, scale, rate, pool, since=since)
             if number == 0:

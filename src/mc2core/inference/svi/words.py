@@ -15,7 +15,7 @@ WORD_BLOCK = 512
 ROW_BLOCK = 1024
 # smaller factors of products are 0: subnormal numbers take a hundred times as long to multiply
 MIN_FACTOR = 1e-150
-# sums of at least this lose less than rounding by factors that are taken for 0; smaller ones are lost
+# for sums of at least this size, factors that are set to 0 matter less than rounding; smaller sums are recomputed
 MIN_SUM = 1e-130
 
 

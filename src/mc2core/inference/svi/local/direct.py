@@ -40,7 +40,7 @@ from mc2core.inference.svi.empirical_bayes import STEPS_OF_BATCH, STEPS_OF_FULL
 from mc2core.inference.svi.globals import Globals, LocalStep
 from mc2core.inference.svi.words import MIN_FACTOR, MIN_SUM, WORD_BLOCK, WordScores, blend
 
-# a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
+# a block is multiplied as a sparse matrix if fewer than one in this many of its entries are not 0
 _SPARSE = 8
 # tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
 _SHARES = 8

@@ -291,7 +291,7 @@ def _choose(j, n, used, visit):
     for i in range(n_candidates):
         if visit.cluster[j, i] < 0:
             k = int(np.argmax(score))
-            # where every weight vanishes or is no number, one cluster is taken all the same: its share will be none
+            # if every weight is 0 or NaN, one cluster is still chosen; its share will be 0
             if score[k] > -np.inf or visit.cluster[j].max() < 0:
                 visit.cluster[j, i] = k
                 visit.counts[j, i] = n
