@@ -53,7 +53,7 @@ print("recommended:", hierarchy.recommended)
 
 figure, axis = plt.subplots(figsize=(8, 4.5))
 plots.hierarchy(fit, ax=axis)
-axis.set_title("Hierarchy of the recommended clusters")
+axis.set_title("Merges of clusters, from many (left) to one (right)")
 figure.tight_layout()
 
 # %%

@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """The content of a YAML file. Raises ValueError, which names the file for one that cannot be read."""
+    """Read a YAML file. Raises ValueError, with the name of the file, if it cannot be read."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -88,9 +88,10 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def check_config_files(arguments: Iterable[str]) -> None:
-    """SystemExit with one sentence for a file after ``--configfile`` or ``--configfiles`` that cannot be read.
+    """Raise SystemExit with one sentence if a file after ``--configfile`` or ``--configfiles`` cannot be read.
 
-    For the profile, which Snakemake reads first: Snakemake itself shows a traceback, or names no file.
+    The profile calls this, because Snakemake reads it first. Snakemake itself would show a traceback, or not name the
+    file.
     """
     is_file = False
     for argument in arguments:
@@ -107,9 +108,10 @@ def check_config_files(arguments: Iterable[str]) -> None:
 
 
 def check_executor(name: str) -> None:
-    """SystemExit with one sentence if the plugin of this executor is not installed.
+    """Raise SystemExit with one sentence if the plugin of this executor is not installed.
 
-    For the profiles, which Snakemake reads first: Snakemake itself prints all its options before it names the plugin.
+    The profiles call this, because Snakemake reads them first. Snakemake itself would print all its options before the
+    message.
     """
     if find_spec(f"snakemake_executor_plugin_{name.replace('-', '_')}") is None:
         command = "pip install -c constraints.txt -e '.[workflow,cluster]'"
@@ -123,7 +125,8 @@ def misspelt(names: Iterable[str], rules: Collection[str]) -> list[str]:
 
 
 def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError for the clearest violation of a JSON Schema, with the key, its value and the allowed values."""
+    """Raise ValueError for the most relevant violation of a JSON Schema, with the key, its value and the allowed
+    values."""
     for keys, text in _texts(value):
         if found := _CONTROL.search(text):
             place = ": ".join(filter(None, (where, ", ".join(map(str, keys)))))
@@ -139,14 +142,14 @@ def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
 
 
 def _refuse_unknown(where: str, names: Iterable[Any], known: Collection[str], what: str = "") -> None:
-    """ValueError with the nearest one for the first of ``names`` that is not ``known``."""
+    """Raise ValueError for the first of ``names`` that is not ``known``, with the nearest known name."""
     for name in names:
         if name not in known:
             raise ValueError(f"{where}: {what}{name!r} is not known{nearest(name, known)}")
 
 
 def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, ...], str]]:
-    """Every text inside, with the keys that lead to it."""
+    """Yield every text in a value, with the keys that lead to it."""
     if isinstance(value, str):
         yield keys, value
     elif isinstance(value, Mapping | list):
@@ -155,7 +158,7 @@ def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, 
 
 
 def with_numbers(value: Any) -> Any:
-    """A configuration with a number for text such as 1e-2, which Snakemake reads by YAML 1.1, and 3 for 3.0."""
+    """Return a configuration with numbers for text such as 1e-2, which Snakemake reads by YAML 1.1, and 3 for 3.0."""
     if isinstance(value, Mapping):
         return {key: with_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -166,7 +169,7 @@ def with_numbers(value: Any) -> Any:
 
 
 def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
-    """Rows of a tab-separated table as dicts of text.
+    """Return the rows of a tab-separated table as dicts of text.
 
     Parameters
     ----------
@@ -176,8 +179,8 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
     Raises
     ------
     ValueError
-        The file, a column or every row is missing, a column is unknown, a row is too short or too long, a field is not
-        of its form or holds a control character, or a name occurs twice.
+        If the file, a column or every row is missing, a column is unknown, a row is too short or too long, a field has
+        a wrong form or a control character, or a name occurs twice.
     """
     path = Path(path)
     if not path.is_file():
@@ -206,7 +209,7 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 
 def check_lengths(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a corpus without lengths of fits, and for lengths of an unknown corpus."""
+    """Raise ValueError for a corpus without lengths of fits, or for lengths of an unknown corpus."""
     _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
     if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
         raise ValueError(f"configuration: fit has no entry for {lacking[0]!r}, which is in corpora; add one")
@@ -223,7 +226,7 @@ def check_data_folder(config: Mapping[str, Any]) -> None:
 
 
 def check_word(config: Mapping[str, Any], chosen: Iterable[str], corpora: str = "results/corpora") -> None:
-    """ValueError if ``figure4.word`` is not in the vocabulary of the PNAS corpus, if that corpus exists already."""
+    """Raise ValueError if ``figure4.word`` is not in the vocabulary of the PNAS corpus, if this corpus exists."""
     word, vocabulary = config["figure4"]["word"], Path(corpora) / "pnas/train/vocabulary.txt"
     if word and "pnas" in chosen and vocabulary.is_file():
         known = vocabulary.read_text(encoding="utf-8").split("\n")
@@ -233,7 +236,8 @@ def check_word(config: Mapping[str, Any], chosen: Iterable[str], corpora: str = 
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:
-    """The ``datasets`` of a configuration, a list or text with commas; ValueError for one unknown or named twice."""
+    """Return the ``datasets`` of a configuration, a list or text with commas. Raises ValueError for unknown or repeated
+    ones."""
     chosen = config["datasets"]
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
     _refuse_unknown("configuration: datasets", names, config["corpora"])
@@ -249,11 +253,11 @@ def leave_out(
     chosen: Sequence[str],
     fetched: str | os.PathLike[str] = "results/sources",
 ) -> tuple[list[str], list[str]]:
-    """The chosen datasets whose files can be had, and why the others are left out.
+    """Return the chosen datasets whose files are available, and why the others are left out.
 
-    Checked are datasets that can only be real (their schema knows no other source), such as the labelled corpora, and
-    the files of excerpts that have no official address: each of these files of datasets.tsv must be in the local data
-    folder or, fetched before, in ``fetched``. Raises ValueError if no dataset remains.
+    Two kinds of files are checked: files of datasets that can only be real, such as the labelled corpora, and files of
+    excerpts without an official address. Each must be in the local data folder or, if it was fetched before, in
+    ``fetched``. Raises ValueError if no dataset remains.
     """
     corpora = schema["properties"]["corpora"]["properties"]
     is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
@@ -288,10 +292,11 @@ def leave_out(
 
 
 def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The runs of :func:`read_experiments` whose contexts their corpora have, and why each of the others is left out.
+    """Return the runs of :func:`read_experiments` whose corpora have their contexts, and why each of the others is left
+    out.
 
-    A corpus read from files has the ``contexts`` that the configuration names for it. Runs of ``leave_out`` are not
-    among them, without a reason. Raises ValueError for one that is not known, unless it is a pattern with ``*``.
+    A corpus read from files has the ``contexts`` that the configuration names for it. Runs in ``leave_out`` are left
+    out without a reason. Raises ValueError for an unknown run there, unless it is a pattern with ``*``.
     """
     _refuse_unknown("configuration: leave_out", (name for name in config["leave_out"] if "*" not in name), runs)
     kept, reasons = {}, []
@@ -329,7 +334,7 @@ def leave_out_spark(
 
 
 def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], chosen: Iterable[str]) -> None:
-    """Raise ValueError for the first file that a real corpus is to be read from and that datasets.tsv does not have."""
+    """Raise ValueError for the first file of a real corpus that datasets.tsv does not list."""
     known: dict[str, list[str]] = {}
     for row in table:
         known.setdefault(row["dataset"], []).append(row["file"])
@@ -351,7 +356,7 @@ def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], c
 
 
 def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
-    """Files and folders of a user's own that an entry of the configuration names, by OWN_KEYS; None if one is not
+    """Return the user's own files and folders in an entry of the configuration, by OWN_KEYS; None if one is not
     given."""
     from mc2core.corpus.readers.reading import is_file_of_words
 
@@ -362,12 +367,12 @@ def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist: bool = True) -> None:
-    """ValueError for the first file or folder of a user's own that a chosen corpus lacks in the configuration or on the
+    """Raise ValueError for the first of the user's own files that a chosen corpus lacks in the configuration or on the
     disk.
 
-    Snakemake does not miss the input of what is made already: results of another file would pass for those of this one.
+    Snakemake does not check the input of existing output, so the results of another file would be used for this one.
 
-    must_exist : look on the disk too.
+    must_exist : also check the disk.
     """
     for dataset in chosen:
         corpus = config["corpora"][dataset]
@@ -380,8 +385,10 @@ def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist
 
 
 def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Family settings of each context of ``corpora.mine``: the family of its kind, with the prior that ``contexts`` of
-    the configuration has under its name, if that is one of this family.
+    """Return the family settings of each context of ``corpora.mine``.
+
+    They are the family of its kind, with the prior that ``contexts`` of the configuration has under its name, if this
+    is a prior of the same family.
     """
     from mc2core.corpus.building.settings import parse_contexts  # a fifth of a second to load
     from mc2core.corpus.checks import FAMILY_OF_KIND
@@ -396,19 +403,19 @@ def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def read_experiments(
     path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """Rows of ``experiments.tsv`` on the chosen datasets, with all that defines each fit looked up in the
+    """Return the rows of ``experiments.tsv`` on the chosen datasets, with all settings of each fit from the
     configuration.
 
     Returns
     -------
     ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds model, engine,
     settings of both, contexts (name to family settings), iterations, burn_in and thin, and MISSING and CHAINS where the
-    row sets them. A baseline has no length: it has ``of``, the run whose model it clusters by, or None.
+    row sets them. A baseline has no length, but ``of``: the run whose model it uses, or None.
 
     Raises
     ------
     ValueError
-        What :func:`read_table` refuses; a dataset, engine, context or setting that the configuration does not have.
+        As in :func:`read_table`, and for a dataset, engine, context or setting that the configuration does not have.
     """
     runs: dict[str, dict[str, Any]] = {}
     for row in read_table(path, schema, key="run"):
@@ -454,7 +461,7 @@ def read_experiments(
 
 
 def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
-    """Settings with which runs of :func:`read_experiments` use an engine, one for each combination of choices.
+    """Return the different settings with which runs of :func:`read_experiments` use an engine.
 
     Numbers are no choices: a kernel compiled for one does for all. Each has the name of its model as well.
     """
@@ -474,7 +481,7 @@ def check_runs(
     config: Mapping[str, Any],
     targets: Iterable[str],
 ) -> None:
-    """Raise ValueError for the first run of :func:`read_experiments` that its job could only refuse.
+    """Raise ValueError for the first run of :func:`read_experiments` that its job would reject.
 
     Looked at are the contexts that its dataset gives, its length, and its model and engine,
     which are built. A target that is not known is refused too: nothing would want its run. Loading the engines takes a
@@ -510,7 +517,7 @@ def check_runs(
 
 
 def _check_named(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a name that is no model, engine or baseline, and for settings that it does not have."""
+    """Raise ValueError for an unknown model, engine or baseline, and for unknown settings."""
     from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class
     from mc2papers.baselines.registry import BASELINES
 
@@ -679,11 +686,11 @@ class Configuration:
         return [f"results/{file.format(seed=seed)}" for seed in seeds for file in files]
 
     def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """The entries of those of some datasets that were chosen."""
+        """Return the entries of the chosen datasets among these."""
         return {name: self.config["corpora"][name] for name in names if name in self.chosen}
 
     def lengths_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """Lengths of the fits to those of some datasets that were chosen, where a row does not say otherwise."""
+        """Return the lengths of fits to the chosen datasets among these, unless a row has its own."""
         return {name: self.config["fit"][name] for name in names if name in self.chosen}
 
     @property

@@ -138,13 +138,13 @@ def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
 
 
 def _defaults(names: pd.DataFrame) -> dict[str, dict[int, str]]:
-    """The default names of what someone has named, by what and number."""
+    """Return the default names of renamed clusters and topics, by kind and number."""
     given = names[names["name"] != names["default"]]
     return {str(what): dict(zip(part["number"], part["default"], strict=True)) for what, part in given.groupby("of")}
 
 
 def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
-    """Those on the map and the typical ones."""
+    """Return the documents that the report shows: those on the map and the typical ones."""
     near, table = tables["cluster_documents"], tables["documents"]
     typical = set(near.loc[near["cluster"].isin({node + 1 for node in description.shown}), "document"])
     if "topic_documents" in tables:
@@ -201,7 +201,7 @@ def _next_clusters(documents: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame
 
 
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:
-    """Contexts and kept columns of the documents that have a place on the map, by name: numbers, or names of each."""
+    """Return contexts and kept columns of the documents on the map, by name: numbers, or the values of each."""
     rows = np.flatnonzero(documents["x"].notna())
     contexts: dict[str, Any] = {}
     for variable in variables_of(description):
@@ -220,8 +220,7 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
 
 
 def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
-    """What clusters say of the contexts of the documents that the HTML report has (:func:`predictions`), in their
-    order."""
+    """Return the predicted contexts of the documents in the HTML report (:func:`predictions`), in their order."""
     told: dict[str, Any] = {}
     for name, found in predictions(description, rows).items():
         told[name] = {"of": found["of"].tolist()}

@@ -32,7 +32,7 @@ WIDE = {"purity": 0.05, "nmi": 0.05}
 
 
 def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The clusterings of a file of scores. Raises ValueError if its corpus has no label for each document."""
+    """Return the clusterings of a file of scores. Raises ValueError if its corpus has no label for each document."""
     from mc2core.posterior.scores import solutions_of  # half a second to load, for jobs that read no scores
 
     solutions = list(solutions_of(fit))
@@ -42,7 +42,7 @@ def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """A row for each method (with the contexts it saw) and measure: mean, sd (n - 1), min, max over its clusterings.
+    """Return one row per method (with its contexts) and measure: mean, sd (n - 1), min and max over its clusterings.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     columns method, contexts ("tag", "" for none), measure, mean, sd (0 for one clustering), min, max, clusterings,
-    clusters (mean number), not_converged (clusterings whose method did not come to rest), source; methods and measures
-    in the order in which they come.
+    clusters (mean number), not_converged (clusterings whose method did not converge), source; methods and measures in
+    the order of ``scores``.
 
     Raises
     ------
@@ -86,12 +86,11 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "tag") -> list[Claim]:
-    """The paper's claims: MC2 with contexts is ahead of every method that the paper knows in each of MEASURES, and in
-    those of WIDE by a wide margin.
+    """Judge the paper's claims: MC2 with contexts is better than every method in the paper in each of MEASURES, and by
+    a wide margin in WIDE.
 
-    A method's value for a seed is the mean of its clusterings (numbers of clusters). A method that is given several
-    numbers of clusters is no rival if one has fewer than FEWEST_PER_CLUSTER documents each. MC2 is to have a clustering
-    at all.
+    The value of a method for a seed is the mean over its numbers of clusters. A method is not compared if one of its
+    numbers leaves fewer than FEWEST_PER_CLUSTER documents per cluster. MC2 must have found a clustering.
     """
     ours = "MC2", context
     known = pd.DataFrame(
@@ -143,8 +142,8 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """A panel for each measure, a line for each method: mean (hollow where only the contents were seen), one sd
-    (thick), smallest to largest (thin); colours and markers are those of :mod:`mc2papers.report.palette`.
+    """Draw one panel per measure and one line per method: mean (hollow for contents only), one sd (thick), and range
+    (thin); colours and markers are those of :mod:`mc2papers.report.palette`.
     """
     from matplotlib.lines import Line2D
 

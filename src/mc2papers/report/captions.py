@@ -18,17 +18,17 @@ ABOUT_REPEATS = f'"{REPEATS}" is our default model, in which documents also repe
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """ "1 seed" or "3 seeds"; ``one`` is the singular."""
+    """Return a count with its noun, "1 seed" or "3 seeds"; ``one`` is the singular."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
 def say_names(names: Iterable[str]) -> str:
-    """ "NIPS and NUS-WIDE"; ``names`` are those of the configuration."""
+    """Return the titles of datasets, "NIPS and NUS-WIDE"; ``names`` are the names in the configuration."""
     return " and ".join(ORIGINS[name].title for name in names)
 
 
 def say_data(corpora: Mapping[str, Mapping[str, Any]]) -> str:
-    """ "NIPS and PNAS (simulated)": corpora by what their data are."""
+    """Return the titles of corpora with the kind of their data: "NIPS and PNAS (simulated)"."""
     names: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         names.setdefault(data_of(name, corpus).label.partition(" (")[0], []).append(name)
@@ -43,7 +43,7 @@ def say_source(name: str, corpus: Mapping[str, Any]) -> str:
 
 
 def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
-    """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the configuration for each dataset."""
+    """Return the lengths of chains of ICML14's rows; ``lengths`` is ``fit`` of the configuration for each dataset."""
     names: dict[str, list[str]] = {}
     for name, one in lengths.items():
         names.setdefault(f"{counted(one['iterations'], 'sweep')}, {one['burn_in']} of them burn-in", []).append(name)
@@ -52,7 +52,7 @@ def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
-    """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
+    """Return one sentence per corpus, and a further one if some are drawn from the model that a claim favours."""
     said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
     if favoured and any(data_of(name, corpus).owner == favoured for name, corpus in corpora.items()):
         said.append(f"Data drawn from {favoured} cannot support claims in favour of {favoured}.")

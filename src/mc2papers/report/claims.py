@@ -111,7 +111,7 @@ class Statistic:
 
     @property
     def verdict(self) -> str:
-        """One of the verdicts that an interval gives, as if on the paper's data: of its sign and of its size."""
+        """Verdict by the sign and the size of the interval, as if the data were the paper's."""
         if self.most < 0 or (self.most < self.size and not self.least > 0):
             return NOT_REPRODUCED
         if self.least > self.size:
@@ -137,12 +137,13 @@ def mean_of(
     size: float = 0.0,
     claimed: float = 0.0,
 ) -> Statistic:
-    """The mean of a statistic over repeats, with Student's t interval, wanted ``above`` or ``below`` a bound.
+    """Return the mean of a statistic over repeats, with Student's t interval; it should be ``above`` or ``below`` a
+    bound.
 
     Parameters
     ----------
     values : (n,) float, one for each repeat
-    over : what the repeats are
+    over : name of the repeats
     is_difference : whether it is shown with its sign
     size, claimed : of a :class:`Statistic`
     """
@@ -198,7 +199,8 @@ def _bounded(
     over: str,
     sign: str = "",
 ) -> Statistic:
-    """The mean of ``values`` with Student's t interval; ``shown_as`` transforms what is shown and bounded."""
+    """Return the mean of ``values`` with Student's t interval; ``shown_as`` transforms the displayed and bounded
+    values."""
     mean, reach, n = float(values.mean()), np.nan, len(values)
     if n > 1:
         from scipy import stats  # half a second to load, and every job imports this module
@@ -245,23 +247,25 @@ def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0)
 
 
 def of_order(times: float) -> float:
-    """The least ratio of times that is of the order of a printed one: half an order of magnitude below, but a gain.
+    """Return the smallest ratio of the same order as a printed one: half an order of magnitude smaller, but at least 1.
 
-    Machines, sizes and implementations differ from the papers', so that the digits of such a ratio say nothing.
+    Machines, sizes and implementations differ from the papers', so the digits of such a ratio have no meaning.
     """
     return max(1.0, times / ORDER)
 
 
 def leaves_start(start: Any, end: Any) -> Any:
-    """Whether a chain ends below its start by more than GAIN, of numbers that are better the lower; arrays in parallel.
+    """Return whether a chain ends below its start by more than GAIN, for numbers that should be low; arrays
+    elementwise.
 
-    One that does not is no measure of another's quality or time: what it has gained, and when, is its own noise.
+    Other chains cannot be compared with a chain that does not: its gain and the time of its gain are noise.
     """
     return end * (1 + GAIN) < start
 
 
 def share_of(name: str, happened: Sequence[bool]) -> Statistic:
-    """Share of fits in which something happened, with Clopper and Pearson's interval; wanted above a half."""
+    """Return the share of fits in which something happened, with Clopper and Pearson's interval; it should be above one
+    half."""
     from scipy.stats import beta
 
     n, k = len(happened), int(sum(happened))
@@ -303,7 +307,7 @@ class Claim:
 
     @property
     def said(self) -> str:
-        """Numbers and reason."""
+        """Numbers and reason as text."""
         return ": ".join(filter(None, (self.numbers, self.reason)))
 
 
@@ -326,7 +330,7 @@ def judge(
 
 
 def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
-    """A claim whose precondition fails in this run."""
+    """Return a claim whose precondition fails in this run."""
     return Claim(dataset, text, UNMET, numbers, reason, whose=whose)
 
 
@@ -336,7 +340,7 @@ def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: s
 
 
 def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits: str = "") -> list[Claim]:
-    """The claims of the target ``of`` as judged by fits under a choice that its paper leaves open."""
+    """Return the claims of the target ``of`` as judged by fits under a choice that its paper leaves open."""
     about: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
     return [
         replace(
@@ -374,7 +378,8 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
 
 
 def degenerate(clusters: Any, documents: float, name: str) -> str:
-    """Why the fits of a method have no clustering, "" if one has: each ends with one cluster, or with one per document.
+    """Return the reason why the fits of a method have no clustering (all with one cluster, or one per document), else
+    "".
 
     clusters : number of each fit
     """
@@ -427,7 +432,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """The COLUMNS of claims whose data are known."""
+    """Return the COLUMNS of claims with known data."""
     rows = [
         (one.dataset, one.data, one.size, one.limits, one.whose, one.text, one.verdict, one.numbers, one.reason)
         for one in claims

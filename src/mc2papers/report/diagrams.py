@@ -17,14 +17,14 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def read(name: str) -> tuple[str, pd.DataFrame]:
-    """The SVG of a figure, and its arrows."""
+    """Return the SVG of a figure, and the table of its arrows."""
     import pandas as pd
 
     return (ASSETS / f"{name}.svg").read_text(encoding="utf-8"), pd.read_csv(ASSETS / f"{name}.csv")
 
 
 def target_of(name: str, title: str, shows: str, caption: str) -> Target:
-    """The contract of the figure ``name``."""
+    """Return the target of the figure ``name``."""
 
     def build(files: Files, options: Options) -> Built:
         picture, arrows = read(name)

@@ -27,7 +27,7 @@ _OURS = "(ours)"
 
 @functools.cache
 def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
-    """Documents and sweeps of each paper by (paper, dataset), where it prints them."""
+    """Return the printed numbers of documents and sweeps by (paper, dataset)."""
     text = resources.files("mc2papers.report").joinpath("assets/paper_sizes.csv").read_text(encoding="utf-8")
     return {
         (row["paper"], row["dataset"]): {name: int(row[name]) for name in ("documents", "sweeps") if row[name]}
@@ -36,7 +36,8 @@ def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
 
 
 def extent_of_runs(configuration: Configuration, name: str, methods: Collection[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return what claims of a target rest on, by dataset, as far as the settings of its runs tell.
+    """Return the data and computation behind the claims of a target, by dataset, as far as the settings of its runs
+    show.
 
     Rows of our variants do not count, unless there are no others.
 
@@ -78,7 +79,7 @@ def extent_of_one_epoch(configuration: Configuration, name: str) -> dict[str, di
 
 
 def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
-    """ "60 of 600 sweeps", and the limit that this is, if it is one."""
+    """Return a phrase such as "60 of 600 sweeps", and whether this is a limit."""
     if not sweeps:
         return "", []
     is_short = paper is not None and max(sweeps) < _SHARE * paper
@@ -87,7 +88,7 @@ def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
 
 
 def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
-    """Say what a verdict rests on, and what limits it, each in a few words; "" for nothing.
+    """Return short phrases on the data and computation behind a verdict, and on its limits; "" for nothing.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
 
 
 def _large(number: int) -> str:
-    """ "1.1 million"."""
+    """Return a number as text, such as "1.1 million"."""
     return f"{number / 1e6:g} million" if number >= 10**6 else f"{number:,}"
 
 

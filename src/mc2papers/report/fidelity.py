@@ -55,7 +55,7 @@ class Entry:
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """All rows of the manifest, in order."""
+    """Return all rows of the list, in order."""
     with open(_PATH, encoding="utf-8", newline="") as stream:
         rows: list[dict[str, Any]] = list(csv.DictReader(stream))
     several = ("module", "test", "target", "settings")
@@ -63,19 +63,19 @@ def entries() -> tuple[Entry, ...]:
 
 
 def departures(target: str) -> str:
-    """Number of departures from the paper in a table or figure, and where they are listed; empty if there are none."""
+    """Return the number of departures from the paper in a table or figure, and where they are listed; "" for none."""
     said = {one.departure for one in entries() if target in one.target and one.departure}
     return f"Departures from the paper: {len(said)}, listed in docs/papers/fidelity.md." if said else ""
 
 
 def counts() -> str:
-    """Lines of ``docs/papers/fidelity.md``: how many elements have each status."""
+    """Return lines for ``docs/papers/fidelity.md``: the number of elements per status."""
     known = [one.status for one in entries()]
     return "".join(f"- **{status}** ({known.count(status)}): {meaning}.\n" for status, meaning in STATUSES.items())
 
 
 def with_part(text: str, name: str, maker: str, part: str) -> str:
-    """A document with a part of it made again. Raises ValueError if it lacks the marks of its beginning and end."""
+    """Return a document with one generated part replaced. Raises ValueError if the marks of the part are missing."""
     first, last = f"<!-- {name}: made by {maker} -->\n", f"<!-- end of the {name} -->\n"
     found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
     if found is None:
@@ -84,7 +84,7 @@ def with_part(text: str, name: str, maker: str, part: str) -> str:
 
 
 def with_counts(text: str) -> str:
-    """``docs/papers/fidelity.md`` with the counts as they are now."""
+    """Return ``docs/papers/fidelity.md`` with the current counts."""
     return with_part(text, "counts", "mc2papers.report.fidelity", counts())
 
 

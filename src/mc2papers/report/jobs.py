@@ -45,10 +45,10 @@ class Job(NamedTuple):
 
 
 def read_jobs(records: str | os.PathLike[str], logs: str | os.PathLike[str]) -> list[Job]:
-    """Jobs with a log below ``logs``, in the order of their starts, from Snakemake's folder of ``records``.
+    """Return the jobs with a log below ``logs``, in the order of their starts, from Snakemake's folder of ``records``.
 
-    There is a record for each file that a job left; a job lasts from the first start to the last end of its files.
-    Empty where Snakemake keeps no such records (``--drop-metadata``).
+    There is one record per output file of a job; a job lasts from the first start to the last end of its files. The
+    list is empty if Snakemake stores no records (``--drop-metadata``).
     """
     times: dict[str, tuple[float, float]] = {}
     for path in Path(records).rglob("*"):
@@ -64,9 +64,9 @@ def read_jobs(records: str | os.PathLike[str], logs: str | os.PathLike[str]) -> 
 
 
 def chart(jobs: Sequence[Job]) -> str:
-    """HTML of the chart: a bar for each job, in as many lanes as ran at once, and a table of the kinds.
+    """Return the HTML of the chart: one bar per job, in as many lanes as ran at once, and a table of the kinds of jobs.
 
-    Where nothing ran for a minute, as between two runs, that time is cut out. ``jobs`` in the order of their starts.
+    Times of a minute or more without jobs, as between two runs, are cut out. ``jobs`` are in the order of their starts.
     """
     if not jobs:
         return ""
@@ -114,7 +114,7 @@ def _bar(job: Job, x: float, y: float, width: float) -> str:
 
 
 def _axis(total: float, scale: float, height: float) -> str:
-    """Times below the lanes, at most some 12 of them."""
+    """Return the axis with at most about 12 times below the lanes."""
     step = next((step for step in _STEPS if total / step <= 12), _STEPS[-1])
     return "".join(
         f'<text x="{second * scale:.1f}" y="{height + 15}" fill="currentColor">{_said(second)}</text>'
@@ -138,7 +138,7 @@ def _table(jobs: Sequence[Job]) -> str:
 
 
 def _said(seconds: float) -> str:
-    """ "0.4 s", "46 s", "6:37", "2:06:37"."""
+    """Return a time as text: "0.4 s", "46 s", "6:37", "2:06:37"."""
     if seconds < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

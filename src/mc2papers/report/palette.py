@@ -42,5 +42,5 @@ DATA, GRID, SOFT = "#BBBBBB", "#E5E5E5", "#555555"
 
 
 def look(method: str) -> tuple[str, str]:
-    """Colour and marker of a method."""
+    """Return the colour and marker of a method."""
     return METHODS.get(method, OTHER)

@@ -84,7 +84,7 @@ claim is reproduced or not reproduced. On other data, it is supported or contrad
 
 
 def _answers(card: pd.DataFrame) -> str:
-    """How many main claims have each verdict, then three sentences on each paper."""
+    """Return the counts of verdicts on main claims, then three sentences per paper."""
     parts = []
     for paper, title in scorecard.TITLES.items():
         said = "".join(f"<p>{_toned(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
@@ -97,7 +97,7 @@ def _answers(card: pd.DataFrame) -> str:
 
 
 def _toned(sentence: str) -> str:
-    """A sentence with the names of its verdicts in their colours."""
+    """Return a sentence with its verdicts in their colours."""
     for verdict, said in SAID.items():
         sentence = sentence.replace(f"{said}: ", f"{_badge(verdict, said)}: ")
     return sentence
@@ -152,9 +152,9 @@ def _own(own: Mapping[str, tuple[str, str]], folder: Path) -> str:
 
 
 def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims of the papers have each verdict, then those on our variants, all folded.
+    """Return the counts of verdicts on the papers' claims, then on claims about our variants, all folded.
 
-    A press of a button leaves the claims of one verdict.
+    A button per verdict shows only its claims.
     """
     if claims.empty:
         return "<p>No table or figure of this run has claims.</p>"
@@ -191,7 +191,7 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _by_verdict(claims: pd.DataFrame) -> list[Any]:
-    """Rows in the order of VERDICTS."""
+    """Return rows in the order of VERDICTS."""
     told = claims.astype(object).fillna("")
     return [row for verdict in VERDICTS for row in told[told["verdict"] == verdict].itertuples()]
 
@@ -201,7 +201,7 @@ def _badge(verdict: str, said: str | None = None) -> str:
 
 
 def _counted(verdict: str, count: int) -> str:
-    """ "3 reproduced"."""
+    """Return a count with its verdict, such as "3 reproduced"."""
     return f"{count} {verdict}"
 
 
@@ -213,7 +213,7 @@ def _gallery(paper: str, entries: Sequence[Mapping[str, Any]], claims: pd.DataFr
 
 
 def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
-    """A table or figure: a thumbnail and one line, which opens to all of it."""
+    """Return a table or figure as a thumbnail and one line, which opens to show everything."""
     files = {kind: Path(path) for kind, path in entry["files"].items()}
     title = html.escape(entry["title"])
     if "png" in files:
@@ -251,7 +251,7 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
 
 
 def _claims_of(claims: pd.DataFrame) -> str:
-    """What the paper claims of a figure; tables have theirs in their files."""
+    """Return the paper's claims on a figure; tables have their claims in their files."""
     lines = "".join(
         f"<li>{_badge(row.verdict)} {html.escape(f'{row.dataset}: {row.claim}')} "
         f'<span class="soft">{html.escape(": ".join(filter(None, (row.numbers, row.reason))))}</span></li>'
@@ -274,7 +274,7 @@ def _small_table(tables: str) -> str:
 
 
 def _rst(text: str) -> str:
-    """reStructuredText as HTML; nothing in it reads files or passes markup through."""
+    """Convert reStructuredText to HTML, without reading files and without raw markup."""
     from docutils.core import publish_parts
 
     settings = {"raw_enabled": False, "file_insertion_enabled": False, "report_level": 5}
@@ -282,7 +282,7 @@ def _rst(text: str) -> str:
 
 
 def _made(about: Sequence[str]) -> str:
-    """What was run, versions and commit of what wrote the report, and where each file comes from."""
+    """Return what was run, versions and commit of the report, and the source of each file."""
     known = environment()
     versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
     commit = known["git_commit"] or "not known"

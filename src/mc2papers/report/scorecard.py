@@ -77,13 +77,13 @@ _DATA = {
 
 @functools.cache
 def headlines() -> pd.DataFrame:
-    """The main claims: paper, target, dataset and claim (patterns with ``*``), headline and printed."""
+    """Return the main claims: paper, target, dataset and claim (patterns with ``*``), headline and printed number."""
     return pd.read_csv(_ASSETS / "scorecard.csv").fillna("")
 
 
 @functools.cache
 def recorded() -> pd.DataFrame:
-    """Claims of recorded runs, with the columns of claims.csv and ``run``, ``date``, ``commit``."""
+    """Return the claims of recorded runs, with the columns of claims.csv and ``run``, ``date``, ``commit``."""
     return pd.read_csv(_ASSETS / "recorded_claims.csv").fillna("")
 
 
@@ -112,7 +112,8 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
-    """The verdict on a claim, given its verdicts under the choices that the paper leaves open, and what to say of them.
+    """Return the verdict on a claim from its verdicts under the choices that the paper leaves open, with an
+    explanation.
 
     A choice counts if all its seeds decide for the claim, by the same rule; every choice tried is counted.
 
@@ -153,7 +154,7 @@ def _in_short(data: str) -> str:
 
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
-    """Real data first, then what has a verdict, then this run."""
+    """Return a key for sorting: real data first, then claims with a verdict, then this run."""
     return _kind(row["data"]), row["verdict"] not in SAID, row["date"] != ""
 
 
@@ -169,20 +170,21 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _short(row: Any) -> str:
-    """Our numbers, without parentheses and what follows a semicolon; without any, the deciding number."""
+    """Return our numbers in short form: without parentheses and text after a semicolon; if there are none, the deciding
+    number."""
     numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).rpartition(": ")[2].partition(";")[0]
     return numbers or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]
 
 
 def _why(row: Any) -> str:
-    """Why there is no verdict, or none that times decide: what stands before the statistic."""
+    """Return the reason for no verdict, or for a verdict that times do not decide: the text before the statistic."""
     reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, it is what is shown already
     is_timed = row["verdict"] == INCONCLUSIVE and reason.startswith("timed ")
     return reason.partition("; ")[0] if row["verdict"] not in SAID or is_timed else ""
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
-    """Which of the main claims of a paper are reproduced, which not, and on which data."""
+    """Return sentences on which main claims of a paper are reproduced, which are not, and on which data."""
     here = table[table["paper"] == paper]
     if here.empty:
         return []
@@ -202,25 +204,26 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
 
 
 def said_data(row: Any) -> str:
-    """ "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains"."""
+    """Return the data of a verdict: "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short
+    chains"."""
     limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] in SAID else ""
     return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
 
 
 def _sentence(text: str) -> str:
-    """ "Not under any of the 3 open choices tried. " of the same in lower case; "" of nothing."""
+    """Return text as a sentence with a capital letter; "" for no text."""
     return f"{text[0].upper()}{text[1:]}. " if text else ""
 
 
 def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
-    """ "Reproduced: A; B. Supported on other data: C", of the headlines with each of the verdicts."""
+    """Return the headlines of each verdict: "Reproduced: A; B. Supported on other data: C"."""
     names = {one: "; ".join(here.loc[here["verdict"] == one, "headline"]) for one in verdicts}
     return ". ".join(f"{SAID[one]}: {said}" for one, said in names.items() if said)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
 def markdown(table: pd.DataFrame) -> Iterator[str]:
-    """Lines of the scorecard for docs: a list, since rows of a table would be too long to read as they are."""
+    """Yield lines of the scorecard for docs: a list, because rows of a table would be too long."""
     yield from (_line(f"Verdicts on the {len(table)} main claims: {said_counts(table)}."), "")
     for paper, title in TITLES.items():
         here = table[table["paper"] == paper]
@@ -236,7 +239,7 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
 
 
 def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
-    """Lines for the README: the document level, then per paper, best first, the counts of verdicts and a claim.
+    """Yield lines for the README: the document level, then per paper, best first, the counts of verdicts and one claim.
 
     real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
     """
@@ -272,7 +275,7 @@ def claims_in_short() -> Iterator[str]:
 
 
 def said_counts(claims: pd.DataFrame) -> str:
-    """ "2 reproduced, 3 supported"."""
+    """Return counts of verdicts, such as "2 reproduced, 3 supported"."""
     counts = claims["verdict"].value_counts()
     return ", ".join(f"{counts[one]} {one}" for one in VERDICTS if one in counts)
 
@@ -282,7 +285,7 @@ def _line(text: str) -> str:
 
 
 def times() -> Iterator[str]:
-    """Lines of the table of times in ``docs/papers/index.md``: commands, their jobs, time and memory."""
+    """Yield lines of the table of times in ``docs/papers/index.md``: commands, their jobs, time and memory."""
     yield from ("| what | time | memory |", "|---|---|---|")
     for _, row in pd.read_csv(_ASSETS / "recorded_times.csv").iterrows():
         jobs = f"{row['jobs']:.0f} jobs; " if pd.notna(row["jobs"]) else ""
@@ -291,7 +294,7 @@ def times() -> Iterator[str]:
 
 
 def documents(docs: Path, readme: Path) -> dict[Path, str]:
-    """The documents with the scorecard of the recorded runs."""
+    """Return the documents with the scorecard of the recorded runs."""
     papers = docs / "papers"
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
     made = {}
@@ -307,7 +310,8 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
-    """Return the recorded claims after a run has replaced those with the same target, dataset, data and ``whose``."""
+    """Return the recorded claims, with those of the same target, dataset, data and ``whose`` replaced by the claims of
+    a run."""
     keys = ["target", "dataset", "data", "whose"]
     old, new = recorded(), claims.fillna("").assign(run=run, date=date, commit=commit)
     is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))

@@ -43,13 +43,14 @@ _SVG_PPI = 144
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure in the house style; sizes in inches."""
+    """Return an empty figure in the common style; sizes in inches."""
     plt.rcParams.update(_PARAMETERS)
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def mark_source(figure: Figure, text: str) -> None:
-    """Write into the picture what its data are ("" writes nothing): simulated and excerpted data must say so."""
+    """Write the source of the data into the picture ("" writes nothing), because simulated and excerpted data must be
+    marked."""
     if text:
         text = f"Data: {text}"
         figure.supxlabel(text, fontsize=8, color=SOURCE, x=0.99, ha="right")

@@ -25,23 +25,23 @@ _GROUP = "dataset"
 
 
 def number(value: Any, digits: int = 0) -> str:
-    """``"2,322"``; "" if there is none."""
+    """Return a number as text, ``"2,322"``; "" for a missing number."""
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
 
 def mean_and_sd(values: pd.Series, name: str) -> dict[str, float]:
-    """Columns ``name`` and ``name``_sd of a row: mean and sd (n - 1) over seeds; NaN where there are too few values."""
+    """Return mean and sd (n - 1) over seeds as ``name`` and ``name``_sd; NaN if there are too few values."""
     return {name: values.mean(), f"{name}_sd": values.std(ddof=1)}
 
 
 def spread(row: Any, name: str, digits: int = 0) -> str:
-    """``"2,322 ± 4"`` from the columns of :func:`mean_and_sd`; the sd is left out where there is none."""
+    """Return ``"2,322 ± 4"`` from the columns of :func:`mean_and_sd`, without the sd if it is missing."""
     sd = row[f"{name}_sd"]
     return number(row[name], digits) + (f" ± {number(sd, digits)}" if pd.notna(sd) else "")
 
 
 def mean_sd(values: pd.Series, digits: int = 0) -> str:
-    """``"2,322 ± 4"`` of the values themselves."""
+    """Return ``"2,322 ± 4"`` for these values."""
     return spread(mean_and_sd(values, "value"), "value", digits)
 
 
@@ -103,7 +103,8 @@ def write_table(
 
 
 def _html(table: pd.DataFrame) -> str:
-    """A table as markup: numbers right-aligned, rows of one dataset under a heading, verdicts for their colours."""
+    """Return a table as HTML: numbers right-aligned, rows of one dataset under a heading, verdicts with their
+    colours."""
     is_claims = "verdict" in table
     groups = table[_GROUP] if _GROUP in table and not is_claims and table[_GROUP].nunique() < len(table) else None
     columns = [str(name) for name in table if groups is None or name != _GROUP]
@@ -132,6 +133,6 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def _is_number(column: pd.Series) -> bool:
-    """Whether all cells that are not empty are numbers, and some are."""
+    """Return whether all cells that are not empty are numbers, and there is at least one."""
     cells = [str(one) for one in column if one]
     return bool(cells) and all(_NUMBER.fullmatch(one) for one in cells)
