@@ -116,7 +116,7 @@ def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
         else:
             model.update(documents)
         alpha, topics = model.hdp_to_lda()
-        # as expected tokens: weights of topics times so many that the prior does not count
+        # as expected tokens: weights of topics times a number that makes the prior negligible
         yield of_topics(block, 1e6 * topics, np.maximum(np.asarray(alpha), 1e-6))
 
 

@@ -153,7 +153,7 @@ def numbers(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np
     centred = values - values.mean()
     gram = (known @ known.T).toarray()
     hat = gram @ np.linalg.inv(gram + np.eye(len(gram)))
-    left_out = (centred - hat @ centred) / (1.0 - np.diag(hat))  # errors of each document told by all others
+    left_out = (centred - hat @ centred) / (1.0 - np.diag(hat))  # errors of each document, predicted from all others
     told = KernelRidge(alpha=1.0).fit(known, centred).predict(asked) + values.mean()
     yield "ridge on tf-idf", told, told[:, None] + np.quantile(left_out, tails)
 

@@ -58,7 +58,7 @@ from mc2core.posterior import perplexity, perplexity_kernels
 from mc2papers.datasets.collections import nips
 
 KERNELS = ("collapsed", "parallel")
-#: what an iteration is made of, and the calls that do it
+#: parts of an iteration, and the calls that compute them
 PARTS = {
     "tokens": (state, ("sweep_document_topics",)),
     "topics split and merged": (state, ("split_and_merge_topics",)),
@@ -75,7 +75,7 @@ _QUARTERS = 4
 _BLOCK = 50_000  # documents drawn at a time
 _TOPICS = 300  # of the library's LDA, and at the start of its HDP
 _LOOPED = 200_000  # tokens that the plain loop visits
-_NUMBERS = 1 << 24  # of each array of the triad by which bandwidth is measured: 128 MB, more than a cache holds
+_NUMBERS = 1 << 24  # bytes of each array of the triad that measures bandwidth: 128 MB, more than a cache has
 
 
 # -- corpora: documents to learn from, and to score ------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.parts: dict[str, float] = defaultdict(float)
-        #: of each part, what is not done in blocks, and seconds by the clock
+        #: seconds of each part outside of blocks, and elapsed seconds
         self.alone: dict[str, float] = defaultdict(float)
         self.clocks: dict[str, float] = defaultdict(float)
         self.in_blocks, self._depth, self._started = 0.0, 0, time.process_time()

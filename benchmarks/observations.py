@@ -32,7 +32,7 @@ from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 
 CLUSTERS, DOCUMENTS, LENGTH, DIMENSION, TOPICS = 8, 500, 30, 10, 12
-#: standard deviations of topics' centres, in about those of a topic, and concentrations of documents
+#: standard deviations of topics' centres, relative to those of a topic, and concentrations of documents
 CELLS = ((0.7, 5.0), (1.5, 5.0), (1.5, 100.0))
 _TOPICS_OF_A_CLUSTER, _MAX_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
 

@@ -80,7 +80,7 @@ def draw(cell: Cell, seed: int, words_prior: float = _WORDS_PRIOR) -> Drawn:
         theta = rng.dirichlet(cell.omega * own) if np.isfinite(cell.omega) else own / own.sum()
         tokens = rng.multinomial(rng.multinomial(cell.length, theta), words)
         counts[j] = tokens.sum(axis=0)
-        # tokens of a document in order of words, those of a word by their topics
+        # tokens of a document are sorted by word, and tokens of a word by topic
         topics.append(np.tile(np.arange(_TOPICS), _WORDS).repeat(tokens.T.ravel()))
     vocabulary = [f"word {w}" for w in range(_WORDS)]
     used, cluster = np.unique(cluster[: cell.documents], return_inverse=True)

@@ -95,7 +95,7 @@ def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
     """
     random = np.random.default_rng(_SEED + first)
     words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
-    # words of a topic: a power law over an order of its own
+    # words of a topic: a power law over a random order of words
     order = np.array([random.permutation(_WORDS) for _ in range(_TOPICS)])
     ranks = np.cumsum(1.0 / (10.0 + np.arange(_WORDS)))
     ranks /= ranks[-1]

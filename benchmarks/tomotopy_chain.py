@@ -40,7 +40,7 @@ def main() -> None:
         used, alpha = list(range(model.k)), np.asarray(model.alpha)
     else:
         used = [m for m in range(model.k) if model.is_live_topic(m)]
-        # the topics' own weights are not told: those of their tokens
+        # the weights of topics are not available, so the shares of their tokens are used
         tokens = np.asarray(model.get_count_by_topics(), dtype=float)[used]
         alpha = model.alpha * tokens / tokens.sum()
     psi = np.zeros((len(used), content["shape"][1]))

@@ -36,7 +36,7 @@ def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
 
 def _source(name: str) -> Path:
     path = _FOLDER.joinpath(*name.split("."))
-    package = path / "__init__.py"  # a folder without one is what an older version left
+    package = path / "__init__.py"  # a folder without __init__.py remains from an older version
     return package if package.is_file() else path.with_suffix(".py")
 
 

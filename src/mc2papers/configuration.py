@@ -32,7 +32,7 @@ LEAVE_MODELS = ("lda", "mllib_lda")
 ON_SPARK = ("mllib_lda",)
 #: real corpora whose fits take a few seconds each
 SMALL = ("uiucsports", "stateunion")
-#: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.subsets.without_contexts)
+#: setting of a row: share of the documents whose contexts its fits do not use (mc2core.corpus.subsets.without_contexts)
 MISSING = "missing"
 #: setting of a row: independent runs of each of its fits (mc2core.fit)
 CHAINS = "chains"
@@ -40,7 +40,7 @@ CHAINS = "chains"
 SCORES = "fits"
 #: keys of a corpus that name files of datasets.tsv
 FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
-#: keys of a corpus that name files of a user's own, and those of them that it cannot do without
+#: keys of a corpus that name the user's own files, and the required ones among them
 OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary", "stop_words"), ("file", "folder")
 #: datasets that are parts of another one's files
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}

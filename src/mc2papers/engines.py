@@ -9,11 +9,11 @@ from typing import Any
 ENGINES = {name: f"mc2core.inference.{name}.engine" for name in ("fastex", "gibbs", "svi")} | {
     "uncollapsed": "mc2papers.baselines.uncollapsed"
 }
-#: those whose posterior averages over samples; their classes say so too, but take a second to load
+#: engines whose posterior averages over samples; their classes have this as well, but take a second to load
 KEEP_SAMPLES = ("gibbs",)
 
 
 def engine_of(name: str) -> Any:
     """Return an engine as the library's registry needs it: a name, or the class of an engine outside the library."""
-    # loaded by name: what only reads settings of runs need not run again when the engine changes
+    # imported by name, so that jobs that only read the settings of runs do not run again when the engine changes
     return importlib.import_module(ENGINES[name]).Uncollapsed if name == "uncollapsed" else name

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
 
-#: of the provenance of a fit: what its scores repeat
+#: entries of the provenance of a fit that its scores repeat
 _OF_THE_FIT = ("seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 
 Runs = Mapping[str, Mapping[str, Any]]
@@ -64,7 +64,7 @@ def score_runs(results: Path, runs: Runs) -> None:
             posterior = Posterior.load(folder / run["result"])
             scores = evaluate(posterior, train, test, run["estimators"])
             if "purity" in scores:
-                # what UAI16 calls purity in its table 4
+                # called purity in table 4 of UAI16
                 scores["exchanged_purity"] = clustering.purity(posterior.cluster, train.labels)
         storage.write_json(results / "scores" / name / f"{seed}.json", about | kept | scores)
 

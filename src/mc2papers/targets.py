@@ -39,7 +39,7 @@ PAPERS = {
     "labelled": "Real labelled corpora (ours)",
     "studies": "Further studies",
 }
-#: those of no paper, whose targets are in no list of fidelity
+#: groups of targets that belong to no paper and are not in the list of departures
 NO_PAPER = ("labelled", "studies")
 _ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time")
 _ITEM_OF_NO_PAPER = re.compile(r"[a-z][a-z0-9_]*")

@@ -58,7 +58,7 @@ class _Propagation(Baseline):
                 f"{self.title} found no exemplar in {self.max_iterations} iterations; "
                 "a damping nearer to 1 or more iterations may do"
             )
-        # it stops early where exemplars have not changed for a while
+        # it stops early if exemplars have not changed for a while
         converged = found.n_iter_ < self.max_iterations
         return Fitted(Assignments({"cluster": found.labels_}), found.n_iter_, {"cluster": converged})
 

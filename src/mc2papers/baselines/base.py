@@ -46,12 +46,12 @@ class Baseline(Settings, ABC):
 
     #: name in configuration files and in the registry
     name: ClassVar[str]
-    #: what tables and pictures call it
+    #: name in tables and pictures
     title: ClassVar[str]
     citation: ClassVar[str]
     #: whether it leaves a model, with a likelihood of words; else it leaves assignments
     leaves_model: ClassVar[bool] = False
-    #: names of the models by one of which it clusters, fitted in another run; () where it needs none
+    #: names of the models whose fit (in another run) it uses; () if it needs none
     models: ClassVar[tuple[str, ...]] = ()
     #: whether it can look at contexts
     takes_contexts: ClassVar[bool] = False

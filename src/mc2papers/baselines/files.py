@@ -47,7 +47,7 @@ def fit_baseline(
     load_libraries()
     with compile_seconds() as compiled:
         fitted, spent = _timed(baseline, part, seed, by)
-    if compiled:  # which is not of the fit: it is timed again
+    if compiled:  # not the time of the fit, which is measured again
         fitted, spent = _timed(baseline, part, seed, by)
     about = {
         "engine": {"name": engine} | baseline.settings(),

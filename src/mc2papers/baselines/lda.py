@@ -82,7 +82,7 @@ def lda_model(
     k, mean = len(topic_words), shares.mean(axis=0)
     sample = Sample(
         cluster_weights=mean / mean.sum(),
-        new_cluster_weight=1.0,  # a document's proportions are drawn for it alone
+        new_cluster_weight=1.0,  # the proportions of a document are drawn only for this document
         topic_given_cluster=sp.identity(k, format="csr"),
         new_topic_weight=np.zeros(k),
         topic_words=topic_words,

@@ -41,7 +41,7 @@ from mc2core.models import Mixture, Model
 
 _WORD_BLOCK = 4096
 _DOCUMENT_BLOCK = 1000
-_MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
+_MIN_TOTAL = 1e-290  # values that underflowed are far below the rounding error of a larger sum
 
 
 @inner_kernel

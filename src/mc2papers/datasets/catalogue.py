@@ -33,9 +33,9 @@ from mc2papers.datasets.simulated.truth import Truth
 Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]
 
-#: what a corpus can be made from: drawn; the dataset's own files, all of them or a part; files of a user
+#: possible sources of a corpus: simulated; the dataset's own files, all or a part; files of the user
 SOURCES = ("simulated", "real", "real excerpt", "own")
-#: paths of what is written to the folder of a dataset, by :func:`prepare` and Snakemake
+#: paths of files in the folder of a dataset, for :func:`prepare` and Snakemake
 DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|datasheet\.md|\.snakemake_timestamp"
 
 

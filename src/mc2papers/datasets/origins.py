@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MC2, MIXTURE, CORRELATED = "MC2", "mixture of multinomials", "correlated topics, bursty words"
-#: what the setting ``drawn_from`` of a simulated corpus names (:data:`mc2papers.datasets.simulated.shapes.LAWS`)
+#: values of the setting ``drawn_from`` of a simulated corpus (:data:`mc2papers.datasets.simulated.shapes.LAWS`)
 LAWS = {"mc2": MC2, "correlated": CORRELATED}
 
 
@@ -62,7 +62,7 @@ ORIGINS = {
     "aua": Origin("AUA", MC2),
     "w100": Origin("W100", MIXTURE),
     "w1000": Origin("W1000", MIXTURE),
-    # no dataset of a configuration: those that NIPS12 table 1 is timed on, drawn for each number of clusters
+    # not a dataset of a configuration: corpora for the times of NIPS12 table 1, drawn for each number of clusters
     "articles": Origin("simulated articles", MIXTURE),
     "labelme": Origin("LabelMe", in_papers=False),
     "uiucsports": Origin("UIUC-Sports", in_papers=False),

@@ -30,8 +30,8 @@ _MAX_CLUSTERS = 6
 _DARKEST_PIXEL, _DARKEST_SHARE = 0.12, 0.4
 #: a cluster is large if it has at least this share of the documents; the others are strays of a few
 LARGE = 0.03
-#: share of the documents in the cluster of their word, and overlap of the densities of contexts, that count as the
-#: paper's "identifies the 4 clusters" and "almost identical"; both are ours
+#: smallest share of documents in the cluster of their word, and smallest overlap of the densities of contexts, for the
+#: paper's "identifies the 4 clusters" and "almost identical"; both are our choices
 IDENTIFIED, ALMOST = 0.95, 0.9
 #: letters that the paper says these methods cannot distinguish: their images share most pixels
 PAIRS = (("M", "N"), ("I", "T"))
@@ -93,7 +93,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         words = match_clusters(corpus, model)
         clusters = np.array(list(words), dtype=np.int64)[:_MAX_CLUSTERS]
         shares = _columns(model.topic_given_cluster[clusters], order)
-        # what other topics take is one column
+        # the share of all other topics is one column
         shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
         called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
         rows = [f"{name} {model.cluster_weights[k]:.0%}" for name, k in zip(called, clusters, strict=True)]

@@ -21,15 +21,15 @@ NOTES = (
     "paper's data differ.",
 )
 
-#: what a paper calls the features of a row, by the contexts of its fits
+#: the paper's names of the features of a row, by the contexts of its fits
 FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
 
 _PRINTED = ("perplexity", "clusters", "topics")
 
-#: one distribution over words for all documents: what does not beat it is no measure of what others learn
+#: one distribution over words for all documents: a method that is not better has learnt nothing useful
 UNIGRAMS = "unigrams"
-#: tokens of each word that are added to its count: 0.01 of each of the 50 topics that chains start from. With less a
-#: row would beat unigrams by how it smooths rare words alone
+#: tokens of each word that are added to its count: 0.01 for each of the 50 topics at the start of chains. With less, a
+#: row could beat unigrams only because it smooths rare words
 _WORD_PRIOR = 0.5
 ABOUT_UNIGRAMS = f"†: not below {UNIGRAMS} (word shares, alike for all documents)."
 

@@ -56,7 +56,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_AXES[fixed].replace('number of ', '')}")
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.grid(axis="y", color=palette.GRID, linewidth=0.6)
-    # from none to perfect, and as far as a bar goes beyond
+    # from no agreement to perfect agreement, plus the length of a bar
     reach = points["nmi"] - points["nmi_sd"], points["nmi"] + points["nmi_sd"]
     panels[0].set_ylim(min(0.0, reach[0].min()) - 0.02, max(1.0, reach[1].max()) + 0.02)
     panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")

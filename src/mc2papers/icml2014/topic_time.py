@@ -12,7 +12,8 @@ from mc2core.posterior import Posterior
 from mc2papers.report import palette, style
 
 YEAR = "year"
-#: topics of a smaller share of the tokens are not offered as the narrowest: their peak is one or two documents
+#: topics with a smaller share of the tokens are not considered as the narrowest, because one or two documents make
+#: their peak
 MIN_SHARE = 0.002
 _POINTS_A_YEAR = 4
 

@@ -20,7 +20,7 @@ _MAX_ROUNDS = 100
 _START_TOKENS = 1000.0
 #: added to each count while documents move, smaller and smaller
 _SMOOTHING = (0.1, 0.01, 0.001)
-#: added to each count where held-out documents are judged: the "smooth" of ICML14 A.4
+#: added to each count for held-out documents: the "smooth" of ICML14 A.4
 _HELD_OUT_SMOOTHING = 0.1
 
 

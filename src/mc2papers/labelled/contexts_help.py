@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from mc2papers.configuration import Configuration
 
-#: what a fit has next to the words: nothing, the context, or the context of random documents
+#: input of a fit in addition to the words: nothing, the context, or the context of random documents
 WORDS, CONTEXT, RANDOM = "words", "context", "random"
 KMEANS = "K-means"
 #: corpora whose documents have several names as context, as images have tags; on these the papers' claims are judged
 TAGGED = ("movies", "cora", "citeseer", "acm")
 DATASETS = (*TAGGED, "poliblog", "sotu", "nips")
-#: gain by column of the fits: label, and whether it is a change in per cent, for which lower is better
+#: columns of gains: label, and whether it is a change in per cent, for which lower values are better
 GAINS = {
     "recommended_ari": ("gain in ARI, recommended", False),
     "recommended_nmi": ("gain in NMI, recommended", False),

@@ -31,7 +31,7 @@ MEASURES = {
 }
 _OURS, _RIVAL = ("MC2", DOCUMENT_LEVEL), "K-means (K given)"
 _CUT = DOCUMENT_LEVEL.replace("(ours)", "(ours, recommended cut)")
-# told the number of classes, as its rivals are
+# with the number of classes given, as for other methods
 _FIXED = DOCUMENT_LEVEL.replace("(ours)", "(ours, K given)")
 _TOLD_RIVALS = tuple(
     f"{one} (K given)" for one in ("K-means", "LSA + K-means", "LSA + Gaussian mixture", "NMF", "LDA", "GSDMM")
@@ -41,7 +41,7 @@ _FREE_RIVAL = "GSDMM (K at most 300)"
 
 #: rivals of ICML14 figure 5
 _FIGURE5 = ("K-means (several K)", "NMF (K given)", "AP", "HDP + AP")
-#: of the ARI of the best rival with K fixed, what a method not told it should reach
+#: share of the ARI of the best other method with K fixed that a method with K inferred should reach
 _SHARE = 0.85
 #: and how many times more or fewer clusters than classes it may have
 _TIMES = 2.0

@@ -32,12 +32,12 @@ from mc2papers.report.claims import (
 from mc2papers.report.tables import mean_sd
 
 BASELINE = "baseline"
-#: the baseline with the word prior of the others: the paper prints none
+#: the baseline with the word prior of the other methods, because the paper prints none
 SAME_PRIOR = "baseline, a = 0.01"
-#: methods with hashed proposals: the paper's, for which it prints figures; the same with estimates as they are, since
-#: all documents end in one cluster by its bound; ours
+#: methods with hashed proposals: the paper's, for which it prints figures; the same with plain estimates, because its
+#: bound puts all documents in one cluster; and ours
 FASTEX, PLAIN, BALANCED = HASHED = ("FastEx", "FastEx, plain estimates", "FastEx, balanced (ours)")
-#: of these, those whose length of signatures varies
+#: methods among these with several lengths of signatures
 BY_BITS = (FASTEX, PLAIN)
 NEIGHBOURS = "FastEx, neighbours (ours)"
 EXACT = "exact (collapsed Gibbs)"
@@ -45,16 +45,16 @@ EXACT = "exact (collapsed Gibbs)"
 JUDGED = (*HASHED, NEIGHBOURS)
 #: settings of the paper's method; that it proposes from the bound is section 3.4, the bound's probability remark 5
 AS_PRINTED = {"projection": "paper", "inverse_temperature": 1.0, "failure_probability": 0.0001}
-#: of words, of the paper's two methods: with less the baseline does not leave its start
+#: prior of words of the paper's two methods: with a smaller prior, the baseline stays at its start
 WORD_PRIOR = 1.0
-#: priors of our variants in the tables and benchmarks of NIPS 2012: those they were recorded with
+#: priors of our variants in the tables and benchmarks of NIPS 2012, as in the recorded runs
 OUR_PRIORS: dict[str, Any] = {"topic_word_prior": 0.01, "weight_prior": 1.0}
 #: length of its signatures "unless stated otherwise" (section 4.1)
 BITS = 32
 #: a VI counts as reached when it is no more than this factor above
 WITHIN = 1.01
 _ALLOWED = "less the baseline's and 1%"
-#: why chains are not judged: nothing moves in them, and their VI is that of no clustering
+#: reason why chains are not judged: no document moves, and their VI is that of one cluster
 ONE_CLUSTER = "all documents are in one cluster at the end of every fit"
 
 

@@ -84,7 +84,7 @@ def time_documents(
     grid += [(k, max(n_documents, 2 * k), _MORE_SWEEPS, others) for k in more_clusters]
     with tempfile.TemporaryDirectory() as folder:
         for k, size, iterations, cells in grid:
-            # of files, as the corpora of fits: kernels are compiled anew for arrays that can be written to
+            # loaded from files, as the corpora of fits: for writable arrays, kernels would be compiled again
             simulate(Encyclopaedia(k, size, n_words), seed=0).save(f"{folder}/{k}")
             corpus = Corpus.load(f"{folder}/{k}")
             if k in n_clusters:  # of more, its dense counts do not fit in memory
@@ -94,7 +94,7 @@ def time_documents(
                     logger.info("K = %d, %s: %.2f us per document", k, STANDARD, took)
             for method, b, own in cells:
                 pair = specify("mixture", "fastex", {**OUR_PRIORS, **settings, "n_clusters": k, **own})
-                for seed in range(n_seeds if b else 1):  # claims are about what is hashed
+                for seed in range(n_seeds if b else 1):  # claims concern only hashed methods
                     done = fit(corpus, *pair, iterations=iterations, seed=seed)
                     seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
                     fits = FIT_PROJECTION_AFTER if b else ()

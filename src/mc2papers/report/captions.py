@@ -7,7 +7,7 @@ from typing import Any
 
 from mc2papers.datasets.origins import ORIGINS, data_of
 
-#: what tables call MC2 with a document level, a row that the papers do not have
+#: name of MC2 with a document level in tables, a row that the papers do not have
 DOCUMENT_LEVEL = "MC2, document level (ours)"
 ABOUT_DOCUMENT_LEVEL = (
     f'In "{DOCUMENT_LEVEL}", each document has its own topic proportions; no verdict on the paper uses it.'

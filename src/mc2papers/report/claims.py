@@ -56,7 +56,7 @@ _COLOURS = ("#1a7f45", "#16758a", "#3c7a1a", "#2f6b9a", "#5b6b00", "#c0392b", "#
 TONES = dict(zip(SAID, _COLOURS, strict=True))
 #: the same outcome on data of another kind
 _ELSEWHERE = {REPRODUCED: SUPPORTED, NOT_REPRODUCED: CONTRADICTED}
-#: verdicts that an interval gives, from what speaks most against a claim
+#: verdicts by an interval, the worst for the claim first
 _JUDGED = (NOT_REPRODUCED, INCONCLUSIVE, SMALLER, REPRODUCED)
 #: whose claim it is: a paper's, the same under an open choice, or one on a variant or data set that no paper has
 PAPERS_OWN, OPEN, OURS = "paper", "open choice", "our variant"
@@ -64,19 +64,20 @@ PAPERS_OWN, OPEN, OURS = "paper", "open choice", "our variant"
 AGREES = "the value of the only fit agrees"
 #: said of a number of one repeat
 NO_INTERVAL = "only, no interval"
-#: what a claim favours whose number every simulator is told: how many clusters there are, how much contexts say of them
+#: reason for claims that the simulator decides, because it determines the number of clusters and the information in
+#: contexts
 ANY_SIMULATOR = "any simulator"
 #: half an order of magnitude, by which ratios of times are judged
 ORDER = 10**0.5
 #: least relative gain over a start or over unigrams that counts as one
 GAIN = 0.01
-#: cores that other work may take while times are taken; with more, they decide nothing
+#: number of cores that other processes may use during a measurement of time; with more, the times decide nothing
 OTHER_CORES = 0.25
-#: fewest documents that a claim may be about, such as those with a context; with fewer, chance decides
+#: smallest number of documents of a claim, such as those with a context; with fewer, chance decides
 FEWEST = 30
 #: fewest documents per class or cluster, on average
 FEWEST_PER_CLUSTER = 5
-#: why claims on Spark are not run; how to install it is said where the run is configured
+#: reason why claims on Spark are not run
 NO_SPARK = "no Spark here"
 #: of every interval
 LEVEL = 0.95

@@ -59,7 +59,7 @@ def extent_of_runs(configuration: Configuration, name: str, methods: Collection[
         for fit in (one["fit"] for one in here.values()):
             lengths.setdefault(fit["engine"], set()).add(fit.get("iterations"))
         epochs = lengths.pop("svi", set())
-        # where chains of Gibbs are compared, those of other models are beside them
+        # if chains of Gibbs are compared, chains of other models are listed next to them
         sweeps = lengths.get("gibbs") or set().union(*(lengths[one] for one in lengths.keys() & {*ENGINES}))
         length, limits = said_sweeps(sweeps, paper.get("sweeps"))
         passes = _counted(_range(epochs), "epoch")

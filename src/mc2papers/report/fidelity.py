@@ -19,7 +19,7 @@ from typing import Any
 from mc2core.base import storage
 
 AS_PRINTED, CORRECTED, DEPARTS, OMITTED = "as printed", "corrected", "departs", "omitted"
-#: and what each one means
+#: and their meanings
 STATUSES = {
     AS_PRINTED: "implemented as the paper prints it",
     CORRECTED: "the paper prints a mistake, and the package uses the corrected form",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mc2core.base.checks import counted
 from mc2papers.report.palette import CLUSTERS
 
-#: kinds of jobs by the folder of their logs; jobs of all other folders make what is shown
+#: kinds of jobs by the folder of their logs; jobs of all other folders make tables and figures
 KINDS = {
     "compilation": ("warm_kernels",),
     "data": ("fetch", "shards", "corpora"),
@@ -21,7 +21,7 @@ KINDS = {
 }
 SHOWN = "tables, figures, pages"
 _COLOUR = dict(zip((*KINDS, SHOWN), CLUSTERS, strict=False))
-_IDLE = 60.0  # seconds without a job: what follows is another run
+_IDLE = 60.0  # after so many seconds without a job, the next job belongs to another run
 _WIDTH, _LANE, _AXIS = 1200, 24, 22  # of the chart, in pixels
 _LETTER = 6.2  # pixels that a letter takes
 _STEPS = (5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)

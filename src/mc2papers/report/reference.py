@@ -15,14 +15,14 @@ from mc2core.posterior.scores import solutions_of
 
 KEYS = ["run", "seed", "solution"]
 _FIT = KEYS[:2]
-#: what is compared; cells are empty if a score has no such number
+#: compared values; cells are empty if a score lacks the value
 MEASURES = (
     "clusters", "topics", "perplexity", "purity", "nmi", "ari", "rand_index", "f_score", "vi_bits", "extended_nmi",
 )  # fmt: skip
 COLUMNS = (*KEYS, "date", "commit", "machine", "cpu_seconds", "estimator", *MEASURES)
-#: relative difference of the same result: another processor may change the last digits
+#: relative difference that counts as equal: another processor may change the last digits
 SAME = 1e-6
-#: results within so many sd of the reference seeds, or within this share of the reference, are near
+#: a result is near if it is within so many sd of the reference seeds, or within this share of the reference
 SPREAD, SHARE = 3.0, 0.01
 
 

@@ -178,7 +178,7 @@ def _short(row: Any) -> str:
 
 def _why(row: Any) -> str:
     """Return the reason for no verdict, or for a verdict that times do not decide: the text before the statistic."""
-    reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, it is what is shown already
+    reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, the reason is already shown
     is_timed = row["verdict"] == INCONCLUSIVE and reason.startswith("timed ")
     return reason.partition("; ")[0] if row["verdict"] not in SAID or is_timed else ""
 

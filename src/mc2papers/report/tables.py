@@ -16,7 +16,7 @@ from tabulate import tabulate
 from mc2core.base import storage
 from mc2papers.report.claims import COLUMNS, OPEN, OURS, PAPERS_OWN, RULE, TONES, Claim, claims_table
 
-#: how the names of columns begin that hold what a paper prints
+#: beginning of the names of columns with printed numbers
 PAPER = "paper, "
 #: a cell with a number: "2,322 ± 4 * †", "-17.6%", "12.3 on 2 cores"
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*%?( ± \d[\d,.]*)?( \*)?( †)?( on \d+ cores)?")

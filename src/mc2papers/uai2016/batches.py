@@ -16,7 +16,7 @@ from mc2core.inference.svi.documents import Batch
 from mc2core.inference.svi.globals import Globals, LocalStep
 from mc2core.posterior import clustering
 
-#: of labels with clusters; exchanged_purity is what UAI16 calls purity in its table 4
+#: agreement of labels with clusters; exchanged_purity is called purity in table 4 of UAI16
 MEASURES = {
     "purity": clustering.purity,
     "nmi": clustering.nmi,

@@ -32,7 +32,7 @@ _ORDER = (SVI, _GIBBS, "Gibbs, blocked", "Gibbs, interleaved", DIRECT)
 _QUARTER = 4.0
 #: letters in a line of a panel's title, so that neighbours do not run into each other
 _TITLE = 50
-#: what "only improved a little" is taken for, as a share of the perplexity; ours
+#: largest change that counts as "only improved a little", as a share of the perplexity; our choice
 LITTLE = 0.01
 
 

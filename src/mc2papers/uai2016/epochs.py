@@ -13,7 +13,7 @@ from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 
-#: epochs of SVI that are timed, so that a ratio of two has an interval; sweeps of Gibbs, of which nothing is judged
+#: number of timed epochs of SVI, so that a ratio of two has an interval; sweeps of Gibbs, on which there is no claim
 _TIMED = {"svi": 3, "gibbs": 1}
 
 

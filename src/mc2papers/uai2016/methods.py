@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: what UAI16 has, and our form of it without tables
+#: the method of UAI16, and our variant without tables
 SVI, DIRECT = "SVI", "SVI without tables"
-#: what UAI16 prints each size of mini-batches for (section 5.4)
+#: purpose of each printed size of mini-batches (UAI16, section 5.4)
 _BATCHES = {50: "figure 3", 500: "hours on Spark"}
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
 _THREADS = "threads"
-#: what rows of an engine are called, and what of it is timed
+#: names of rows of an engine, and of the timed iterations
 _METHODS = {"svi": "SVI-MC2, an epoch", "gibbs": "Gibbs, document level, a sweep (ours)"}
-#: and the paper's hours, of which it does not say how many epochs they are of
+#: and the paper's hours; it does not state their number of epochs
 _PRINTED = "SVI-MC2, as printed (epochs not said)"
 
 

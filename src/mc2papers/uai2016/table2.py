@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 DATASETS = ("wikipedia", "pubmed", "aua")
 SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
-#: in place of MLlib's where Spark is not there
+#: replaces MLlib's LDA if Spark is missing
 LDA_BATCH = "LDA, scikit-learn"
-#: features of a row by the contexts of its fits, and what the paper calls these contexts
+#: features of a row by the contexts of its fits, and the paper's names of these contexts
 FEATURES = {(): WORDS, ("writer",): "words+writer", ("mesh",): "words+MeSH", ("product",): "words+products"}
 WITH_CONTEXTS = f"{SVI} with contexts is below {SVI} without"
 _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "words+products"}

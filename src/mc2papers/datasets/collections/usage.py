@@ -81,7 +81,7 @@ class _Names:
     def __init__(self, path: Path, column: str) -> None:
         self._path, self._column = path, column
         self.number_of: dict[str, int] = {}
-        self._seen: dict[str, int] = {}  # by the text as it stands in the file: each is checked once
+        self._seen: dict[str, int] = {}  # by the text in the file, so that each is checked once
 
     def number(self, line: int, value: Any) -> int:
         """Return the number of a name. Raises ValueError if the value is not a name."""

@@ -252,7 +252,7 @@ def _receive(response: requests.Response, part: Path, start: int, stall_seconds:
     response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
     with part.open("ab") as stream, work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as told:
-        # raw bytes: a server that marks x.gz as "Content-Encoding: gzip" must not have it unpacked on the way
+        # raw bytes: if a server marks x.gz as "Content-Encoding: gzip", it must not be unpacked
         while block := response.raw.read1(_CHUNK, decode_content=False):
             stream.write(block)
             told.advance(len(block))

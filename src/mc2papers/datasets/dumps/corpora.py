@@ -23,7 +23,7 @@ from mc2papers.datasets.dumps.vocabulary import count_vocabulary, read_vocabular
 
 Files = Mapping[str, Sequence[Path]]
 """Input files by role: "shards", "vocabulary", "writers", ..."""
-# what parsers count beside the reasons for which they drop something
+# counts of parsers in addition to the reasons for dropping a record
 _TOTALS = ("pages", "articles", "citations", "documents", "deletions")
 # no articles here, but in other counts of the same dumps
 _ALMOST_ARTICLES = ("disambiguation",)

@@ -24,7 +24,8 @@ from mc2papers.datasets.dumps import shards
 
 #: Proceedings of the National Academy of Sciences, in print and online
 PNAS = ("0027-8424", "1091-6490")
-#: NLM's check tags: given by routine to nearly every citation they fit, so they tell little of its subject.
+#: NLM's check tags: indexers add them routinely to nearly every citation to which they apply, so they say little about
+#: its subject.
 CHECK_TAGS = frozenset(
     {
         "Humans", "Animals", "Male", "Female", "Pregnancy", "Infant, Newborn", "Infant", "Child, Preschool", "Child",

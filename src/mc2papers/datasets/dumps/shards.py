@@ -231,7 +231,7 @@ def choose(
     chosen[order[last]] = True
     gone = np.isin(key, np.fromiter(deleted, dtype=np.int64, count=len(deleted)))
     kept = chosen & (code == 0) & ~gone
-    # of the keys with a version that counts: what the latest one is
+    # fate of the keys with a version that counts: the fate of its latest version
     counts = np.isin(code, [reasons[name] for name in (KEPT, *counted) if name in reasons])
     fates = np.bincount(code[chosen & ~gone & np.isin(key, key[counts])], minlength=len(reasons))
     return Chosen(

@@ -232,7 +232,7 @@ def multistream_ranges(
             stream.seek(start)
             if stream.read(3) != b"BZh":
                 raise DamagedInput(f"{dump} has no stream at byte {start}, where {index.name} sees one")
-    # byte 0 is the head alone: it stays with the first pages
+    # byte 0 is only the head, which stays with the first pages
     starts = [0, *starts[2:]]
     parts = min(parts, len(starts))
     first = [0]

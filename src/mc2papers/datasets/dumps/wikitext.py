@@ -60,7 +60,7 @@ HIDDEN_ELEMENTS = (
 )  # fmt: skip
 #: Elements whose content is text without mark-up.
 LITERAL_ELEMENTS = ("nowiki", "pre")
-#: Elements that join what they stand between ("H<sub>2</sub>O"); all others separate.
+#: Elements that join the text before and after them ("H<sub>2</sub>O"); all others separate words.
 _INLINE_ELEMENTS = (
     "b", "i", "u", "s", "em", "strong", "sub", "sup", "small", "big", "span", "font", "tt", "abbr", "del", "ins",
     "noinclude", "nowiki", "bdi", "cite", "dfn", "kbd", "mark", "q", "rp", "rt", "ruby", "samp", "strike", "time",
@@ -70,7 +70,7 @@ _LONGEST_NAME = 60  # of a template
 _LESS, _SLASH, _GREATER, _BANG, _DASH = (ord(sign) for sign in "</>!-")
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _PIPE = (ord(sign) for sign in "{}[]|")
 _NEWLINE, _SPACE, _COLON, _APOSTROPHE, _UNDERSCORE, _HASH = (ord(sign) for sign in "\n :'_#")
-# of all bytes: those that the second and the third pass cannot go by
+# bytes at which the second and the third pass must stop
 _IS_BRACKET = np.array([chr(sign) in "{}[]|" for sign in range(256)])
 _IS_MARK = np.array([chr(sign) in "{[]'_:" for sign in range(256)])
 _REFERENCE = re.compile(rb"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z0-9]{1,32};?)")
@@ -229,7 +229,7 @@ def _drop_elements(text, out, names, ends):
             no_close[kind] = True
             continue
         if kind >= _N_HIDDEN:
-            while i < end:  # literal: what would be mark-up becomes a space
+            while i < end:  # literal text: mark-up in it becomes a space
                 sign = text[i]
                 if (
                     sign == _OPEN_BRACE or sign == _CLOSE_BRACE or sign == _OPEN_BRACKET or sign == _CLOSE_BRACKET
@@ -366,7 +366,8 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
     n = _drop_elements(source, text, element_names, element_ends)
     close = _match_brackets(text, n)
     out = np.empty(n + 1, np.uint8)
-    back = n + 1  # categories are put from the end backwards: together they are never longer than what was read
+    # categories are written from the end backwards: together they are never longer than the text read so far
+    back = n + 1
     marks = [np.int64(0)]
     size, i = 0, 0
     while i < n:
@@ -395,7 +396,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
                 out[size] = _SPACE
                 size += 1
                 continue
-            # a label stands behind the first bar; a target is shown where there is none
+            # a label begins after the first bar; without a label, the target is shown
             i += 2
             j = i
             while j < end - 2 and text[j] != _PIPE and text[j] != _OPEN_BRACKET and text[j] != _OPEN_BRACE:
@@ -418,7 +419,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
                 out[size] = _SPACE
                 size += 1
         elif sign == _COLON and i + 1 < n and text[i + 1] == _SLASH and _scheme_letters(text, i) > 0:
-            size -= _scheme_letters(text, i)  # they were taken for text
+            size -= _scheme_letters(text, i)  # these bytes were taken for text
             while (
                 i < n and text[i] > _SPACE and text[i] != _CLOSE_BRACKET and text[i] != _PIPE and text[i] != _OPEN_BRACE
             ):

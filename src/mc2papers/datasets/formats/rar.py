@@ -15,7 +15,7 @@ from mc2papers.datasets.formats.archives import ArchiveError
 
 MAX_MEMBER_BYTES = 2 * 2**30
 _CHUNK = 1 << 20
-# bytes of what bsdtar says of a damaged archive
+# bytes of the error message of bsdtar that are shown
 _MAX_REASON = 300
 
 
@@ -42,7 +42,7 @@ def _unpack_one(program: str, path: Path, target: Path) -> None:
     # encrypted would have the user asked for one
     command = [program, "-x", "-O", "-q", "--passphrase", "none", "-f", str(path.resolve())]
     command += ["--include", f"*{target.name}"]
-    # complaints to a file: a damaged archive can earn more of them than a pipe holds, and bsdtar would wait for ever
+    # errors go to a file: a damaged archive can cause more than a pipe holds, and bsdtar would wait forever
     with (
         tempfile.TemporaryFile() as complaints,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
