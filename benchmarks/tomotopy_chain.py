@@ -1,7 +1,8 @@
-"""A chain of tomotopy, run by an interpreter that has it: ``benchmarks/tomotopy_chain.py FOLDER KIND TOPICS ...``.
+"""A chain of tomotopy, run by an interpreter with this package: ``benchmarks/tomotopy_chain.py FOLDER KIND TOPICS
+...``.
 
-Reads ``corpus.npz`` of the folder, trains until the processor's seconds over the workers are those asked for, and
-writes ``psi`` (M, V), ``alpha`` (M,) and numbers of the run into ``found.npz``.
+It reads ``corpus.npz`` in the folder, trains until the processor seconds divided by the workers reach the requested
+number, and writes ``psi`` (M, V), ``alpha`` (M,) and numbers of the run to ``found.npz``.
 """
 
 from __future__ import annotations

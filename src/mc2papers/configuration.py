@@ -115,7 +115,7 @@ def check_executor(name: str) -> None:
     """
     if find_spec(f"snakemake_executor_plugin_{name.replace('-', '_')}") is None:
         command = "pip install -c constraints.txt -e '.[workflow,cluster]'"
-        raise SystemExit(f"executor {name} needs the extra cluster: {command}")
+        raise SystemExit(f"executor {name} needs the optional packages 'cluster': {command}")
 
 
 def misspelt(names: Iterable[str], rules: Collection[str]) -> list[str]:
@@ -284,7 +284,7 @@ def leave_out(
         )
     kept = [name for name in chosen if name not in reasons]
     if not kept:
-        raise ValueError(f"configuration: datasets: none remains; {'; '.join(reasons.values())}")
+        raise ValueError(f"configuration: no dataset is left; {'; '.join(reasons.values())}")
     if len(reasons) > 1 and not config["data_folder"]:
         names = ", ".join(reasons)
         return kept, [f"{names} are left out: no local data folder (--config data_folder=FOLDER) has their files"]

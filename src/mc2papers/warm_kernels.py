@@ -28,8 +28,8 @@ def warm_kernels(
 ) -> None:
     """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
 
-    ``contexts`` maps names to family settings, as a configuration holds them; a corpus with a context of each is made
-    up. It is saved and loaded, as that of a fit is: kernels are compiled again for arrays that cannot be written to.
+    ``contexts`` maps names to family settings, as in a configuration. A small corpus with all contexts is simulated. It
+    is saved and loaded, as for a fit, because read-only arrays need other compiled kernels.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts)

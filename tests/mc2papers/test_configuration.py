@@ -233,7 +233,7 @@ class TestLeftOut:
         assert left_out(list(changes), "", tmp_path, corpora=corpora | changes)[0] == ["nips", "pubmed"]
 
     def test_a_run_of_which_no_dataset_remains_is_refused(self, tmp_path):
-        with refused("configuration: datasets: none remains; ohsumed is left out: no local data folder"):
+        with refused("configuration: no dataset is left; ohsumed is left out: no local data folder"):
             left_out(["ohsumed"], "", tmp_path)
 
     @pytest.mark.workflow
@@ -590,5 +590,5 @@ class TestConfiguration:
 def test_a_misspelt_target_and_a_missing_plugin_are_named():
     said = configuration.misspelt(["all", "results/a.csv", "icml2014_tabel1", "own"], ["all", "icml2014_table1"])
     assert said == ["there is no target 'icml2014_tabel1'; did you mean 'icml2014_table1'?"]
-    with pytest.raises(SystemExit, match=r"executor no-such needs the extra cluster: pip install "):
+    with pytest.raises(SystemExit, match=r"executor no-such needs the optional packages .cluster.: pip install "):
         configuration.check_executor("no-such")

@@ -184,7 +184,7 @@ def _add_compare(commands: Any) -> None:
         "--least",
         metavar="JACCARD",
         type=float,
-        help="with more than two fits: Jaccard index from which on a cluster stands in another fit (default 0.5)",
+        help="with more than two fits: smallest Jaccard index at which a cluster counts as found again (default 0.5)",
     )
     compare.add_argument(
         "--picture",

@@ -134,7 +134,7 @@ def _send_again() -> None:
 
 
 def _stop_for(error: BaseException) -> NoReturn:
-    """Stop for the first signal, which surfaced as ``error``."""
+    """Stop because of the first signal, which caused ``error``."""
     try:
         stop(_state.seen[0])
     except BaseException as ending:

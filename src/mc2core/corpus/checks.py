@@ -115,7 +115,7 @@ def check_values(values: Any, name: str, rows: int) -> np.ndarray:
     if array.ndim not in (1, 2) or len(array) != rows:
         raise ValueError(f"context {name!r} has shape {array.shape}, but the corpus has {rows} documents")
     if array.ndim == 2 and array.shape[1] == 0:
-        raise ValueError(f"context {name!r} has vectors of no coordinate; at least one is needed")
+        raise ValueError(f"context {name!r} has vectors without coordinates; at least one coordinate is needed")
     if np.isinf(array).any():
         row = int(np.nonzero(np.isinf(array))[0][0])
         raise ValueError(f"context {name!r}: document {row} is infinite; use NaN where a value is missing")

@@ -96,7 +96,7 @@ def check_length(name: str, found: int, what: str, known: int) -> None:
     """Raise ValueError unless the vectors of context ``name`` have ``known`` coordinates, as in ``what``."""
     if found != known:
         held = counted(found, "numbers")
-        raise ValueError(f"context {name!r} has vectors of {held}, but {what} has vectors of {known:,} there")
+        raise ValueError(f"context {name!r} has vectors with {held}, but {known:,} in {what}")
 
 
 def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:

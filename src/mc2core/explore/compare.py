@@ -155,7 +155,7 @@ class Robustness:
     comparisons : tuple of Comparison
         The first fit compared with each other fit.
     least : float
-        Jaccard index from which on a cluster stands in another fit.
+        Smallest Jaccard index at which a cluster counts as found in another fit.
     """
 
     clusters: pd.DataFrame

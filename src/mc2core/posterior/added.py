@@ -230,7 +230,7 @@ def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterio
         return posterior
     n_documents, first = len(posterior.samples[0].cluster), int(stored.get("first", -1))
     if not 0 <= first < len(posterior.samples):
-        raise ValueError(f"'added.first' is {first}, which is no sample")
+        raise ValueError(f"'added.first' is {first}, which is not the number of a sample")
     sizes = {"J": n_documents, "K": posterior.samples[first].n_clusters}
     check_arrays(stored, _DESCRIBED, sizes)
     before = stored["before"]

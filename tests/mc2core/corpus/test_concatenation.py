@@ -80,7 +80,7 @@ def test_vectors_are_in_one_unit_and_of_one_length():
     without = Corpus.concatenate([corpus(["ash"], [[1]]), one])
     assert without.units == one.units
     assert without.missing("place").tolist() == [True, False, False]
-    with pytest.raises(ValueError, match="'place' has vectors of 3 numbers, but the corpus has vectors of 2 there"):
+    with pytest.raises(ValueError, match="'place' has vectors with 3 numbers, but 2 in the corpus"):
         Corpus.concatenate([one, corpus(["ash"], [[1]], contexts={"place": np.ones((1, 3))})])
     with pytest.raises(ValueError, match="'place' is read as numbers, but the corpus has vectors there"):
         Corpus.concatenate([one, corpus(["ash"], [[1]], contexts={"place": np.ones(1)})])

@@ -98,7 +98,7 @@ class TestCorpus:
         [
             (np.full((2, 3), np.inf), "context 'x': document 0 is infinite"),
             (np.zeros((3, 3)), r"context 'x' has shape \(3, 3\), but the corpus has 2 documents"),
-            (np.zeros((2, 0)), "context 'x' has vectors of no coordinate"),
+            (np.zeros((2, 0)), "context 'x' has vectors without coordinates"),
             (np.zeros((2, 3, 1)), r"context 'x' has shape \(2, 3, 1\)"),
         ],
     )
@@ -119,7 +119,7 @@ class TestCorpus:
         without = Corpus.from_texts(["tree"], like=corpus)
         assert without.contexts["place"].shape == (1, 2)
         assert without.missing("place").all()
-        with pytest.raises(ValueError, match="vectors of 3 numbers, but the corpus has vectors of 2 there"):
+        with pytest.raises(ValueError, match="vectors with 3 numbers, but 2 in the corpus"):
             Corpus.from_texts(["tree"], {"place": np.ones((1, 3))}, like=corpus)
         with pytest.raises(ValueError, match="in Python a dense matrix of floats"):
             Corpus.from_texts(["tree"], {"place": ["here"]}, like=corpus)
@@ -175,7 +175,7 @@ def test_coordinates_are_predicted_each_as_a_number_of_its_own(fitted):
 
 def test_vectors_of_another_length_are_refused(fitted):
     other = make_corpus().with_contexts({"place": np.zeros((len(TRUTH), 5))})
-    with pytest.raises(ValueError, match="'place' has vectors of 5 numbers, but the model has vectors of 6 there"):
+    with pytest.raises(ValueError, match="'place' has vectors with 5 numbers, but 6 in the model"):
         fitted.predict_proba(other)
 
 
