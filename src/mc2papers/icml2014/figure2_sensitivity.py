@@ -182,8 +182,8 @@ TARGET = Target(
     datasets=("letters",),
     options=_options,
     notes=(
-        "K = 4: in the last sample, small clusters included. A letter is found if a topic lies within 0.25 of it in L1 "
-        "distance. NMI: of the consensus of samples with the words.",
+        "K = 4 in: fits whose last sample has four clusters, with small clusters counted. A letter is found if a topic "
+        "lies within 0.25 of it in L1 distance. NMI: agreement of the consensus of samples with the words.",
     ),
     extent=lambda configuration, name: extent_of_runs(configuration, name, _choices(configuration, name)),
     is_study=True,

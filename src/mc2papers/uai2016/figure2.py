@@ -7,8 +7,8 @@ TARGET = target_of(
     title="UAI 2016, figure 2: the variational factorisation",
     shows="variational factorisation",
     caption=(
-        "The variational family, in which the cluster and the tables of a document stay coupled, and which variables "
-        "are global and local. Shaded circles are observed, dots are parameters, boxes are repeated as often as their "
-        "corner says. As UAI 2016, figure 2. The CSV lists the arrows."
+        "The variational family, as in UAI 2016, figure 2, with its global and local variables. The cluster of a "
+        "document and its tables depend on each other. Shaded circles are observed, and dots are parameters. A box is "
+        "repeated; the number is in its corner. The CSV lists the arrows."
     ),
 )
