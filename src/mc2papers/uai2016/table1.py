@@ -16,7 +16,7 @@ from mc2papers.uai2016.methods import SVI, about_svi
 
 SPEED_NOTES = (
     "Our numbers: mean ± sd over seeds of the seconds of a fit, without reading, compilation and scoring, timed in a "
-    "job that has the cores to itself. Results have the same bits on any number of cores. The paper's data, sizes and "
+    "job that runs alone. Results have the same bits on any number of cores. The paper's data, sizes and "
     "machine differ.",
 )
 
