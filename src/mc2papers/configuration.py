@@ -728,7 +728,7 @@ def read_configuration(
     ----------
     schemas : schemas of the configuration, of a row of datasets.tsv and of a row of experiments.tsv
     kinds : of :class:`Configuration`
-    lack : what is missing for Spark, if anything, in a sentence
+    lack : sentence on what is missing for Spark, or ""
     builds : build the model and engine of each run, which takes a second
     must_exist : whether files of the user must exist; False if another workflow makes them
     """

@@ -76,7 +76,7 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
         than the
         header's, a column that the header lacks (the nearest is named), or an ending that is not known.
     MissingPackage
-        A Parquet or Excel file, and the package that reads it is not installed.
+        If the package that reads Parquet or Excel files is needed and not installed.
     """
     for place, values in rows_or_faults(path, columns):
         if isinstance(values, Fault):

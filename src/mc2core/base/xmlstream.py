@@ -101,7 +101,8 @@ def blocks(
     Raises
     ------
     DamagedInput
-        Missing, empty, an HTML page, cut off, damaged (``truncated`` is set), or inflating beyond all measure.
+        If the file is missing, empty, an HTML page, cut off, damaged (``truncated`` is set), or far too large when
+        decompressed.
     """
     path = Path(path)
     if not path.is_file():

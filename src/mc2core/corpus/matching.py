@@ -58,7 +58,7 @@ def check_columns(
     Raises
     ------
     ValueError
-        Another number of columns, or other names: the first that differ, by number from 0, the model's and the corpus'.
+        If the number or the names of columns differ; the message has the first difference, with its number from 0.
     """
     one, other = named(fitted), named(found)
     is_same = found is not None and fitted is not None and list(fitted) == list(found)

@@ -111,7 +111,7 @@ def log_total(logs, totals, k):
 
 @inner_kernel
 def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precision, totals, head, slope):
-    """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them.
+    """Draw cluster weights, and compute (K,) float64 ``head`` and ``slope``, the arguments of :func:`assign`.
 
     ``logs`` (V, K) float32: the parameters drawn, of which ``totals`` are the sums.
     """
@@ -257,8 +257,8 @@ class Uncollapsed(MixtureEngine):
     Raises
     ------
     ValueError
-        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
-        that are not finite.
+        If a setting is outside its range; :meth:`init` and :meth:`step` also raise it if memory is too small or scores
+        are not finite.
     """
 
     name: ClassVar[str] = "uncollapsed"

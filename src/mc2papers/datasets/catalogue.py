@@ -218,8 +218,8 @@ def prepare(
     Raises
     ------
     ValueError
-        Unknown dataset, source or setting, a folder that holds anything else than a dataset,
-        no reader or simulator for the source, or whatever the reader finds wrong.
+        If the dataset, source or setting is unknown, if the folder has anything else than a dataset, if there is no
+        reader or simulator for the source, or if the reader finds an error.
     """
     dataset = _dataset(name)
     storage.refuse_foreign(folder, DATASET_FILES)

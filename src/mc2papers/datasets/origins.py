@@ -38,9 +38,9 @@ class Data:
 
     label : "real", "real excerpt", "real, of no paper", "own", "drawn as in the paper (MC2)", "simulated (MC2)".
     is_papers : whether they are the paper's: real, an excerpt, or drawn as the paper draws them.
-    owner : the model that the data were drawn from in place of real ones, which makes a claim in favour of it circular;
-        "" for data that were not drawn, and for those that the paper draws itself.
-    size, limits : what a verdict on them rests on, and what limits it, of :func:`mc2papers.report.extent.said`.
+    owner : the model from which the data were drawn instead of real data, so that a claim in its favour is circular; ""
+        for real data, and for data that the paper draws itself.
+    size, limits : data and computation behind a verdict, and its limits (:func:`mc2papers.report.extent.said`).
     per_class : documents per class, on average, if claims on them are judged by their classes; else infinite.
     """
 

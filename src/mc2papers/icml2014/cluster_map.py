@@ -45,7 +45,7 @@ def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -
     Raises
     ------
     ValueError
-        The corpus is not the one that was fitted or has no label for each document; no fit has enough clusters.
+        If the corpus is not the fitted one, if a document has no label, or if no fit has enough clusters.
     """
     for model in models:
         model.check_fitted(corpus)

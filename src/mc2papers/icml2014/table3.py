@@ -43,7 +43,7 @@ def agreement_table(
     Raises
     ------
     ValueError
-        A fit whose corpus has no labels.
+        If the corpus of a fit has no labels.
     """
     ours = _measured(scores, measures)
     beside = ours["method"] == DOCUMENT_LEVEL

@@ -74,7 +74,7 @@ def agreement_table(
     Raises
     ------
     ValueError
-        A fit whose corpus has no labels.
+        If the corpus of a fit has no labels.
     """
     rows = _measured(scores, classes, uses)
     keys = ["dataset", "documents", "classes", "method", "contexts"]

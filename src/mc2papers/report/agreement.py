@@ -58,7 +58,7 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A fit whose corpus has no labels.
+        If the corpus of a fit has no labels.
     """
     rows = []
     for fit in scores:

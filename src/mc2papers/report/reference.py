@@ -27,7 +27,7 @@ SPREAD, SHARE = 3.0, 0.01
 
 
 def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read what fits below a folder of results ended with: rows with the columns COLUMNS.
+    """Return the final results of the fits below a folder of results, as rows with the columns COLUMNS.
 
     A fit has a row per clustering of its scores, which ``solution`` names if there are several, and one per state in
     which its perplexity was followed. One that followed labels has the last row of its trace.

@@ -177,7 +177,7 @@ def read(path: Path) -> Works:
     ValueError
         If the file is damaged, cut off or empty, with its name and, if known, the line.
     MissingPackage
-        A BibTeX file, and bibtexparser is not installed.
+        If the file is BibTeX and bibtexparser is not installed.
     """
     if not path.is_file():
         raise ValueError(f"{path} is missing")

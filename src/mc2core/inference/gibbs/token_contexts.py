@@ -96,7 +96,7 @@ class TokenTimes:
     Raises
     ------
     ValueError
-        The corpus does not have the context, or it is not one number for each document.
+        If the corpus does not have the context, or if it is not one number per document.
     """
 
     def __init__(self, corpus: Corpus, contexts: Mapping[str, Family]) -> None:

@@ -29,7 +29,7 @@ def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> 
     Raises
     ------
     ValueError
-        The file is missing, is not a MATLAB file, or has other variables or views.
+        If the file is missing, is not a MATLAB file, or has other variables or views.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError

@@ -32,7 +32,7 @@ def list_baseline(
     Raises
     ------
     FetchError
-        The local data folder has none and the page cannot be read or links to none; one sentence.
+        If the local data folder has no such file, and the page cannot be read or has no link to one.
     """
     folder = None if data_folder is None else Path(data_folder) / "pubmed"
     found = [] if folder is None else [path.name for path in folder.glob("pubmed*.xml.gz")]

@@ -35,7 +35,8 @@ def sql_rows(path: str | os.PathLike[str], table: str, columns: Sequence[str]) -
     Raises
     ------
     DamagedInput
-        Cut off, another table, a column that is missing, or a row of another form: the line and what was found.
+        If the dump is cut off, has another table, lacks a column, or has a row of another form; the message has the
+        line and its content.
     """
     path = Path(path)
     known: list[str] = []

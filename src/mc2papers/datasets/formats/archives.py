@@ -98,8 +98,8 @@ def iterate_members(
     Raises
     ------
     ArchiveError
-        (A ValueError.) Not an archive, cut off, wrong CRC, encrypted, above a limit, a name that is absolute
-        or climbs with "..", a name that comes twice, or a wanted member that is a link or a device.
+        (A ValueError.) If the file is not an archive, is cut off, encrypted or above a limit, has a wrong CRC, an
+        absolute name, a name with ".." or a duplicate name, or if a requested member is a link or a device.
     """
     path = Path(path)
     if not path.is_file():

@@ -73,7 +73,7 @@ def simulate(
     Raises
     ------
     ValueError
-        No documents, no tokens, or noise outside 0..1.
+        If there are no documents or no tokens, or if noise is outside 0..1.
     """
     for name, value in (("n_documents", n_documents), ("n_tokens", n_tokens)):
         if value < 1:
