@@ -315,7 +315,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.picture and options.more:
         raise ValueError("--picture is of two fits; leave out the others")
     if options.least is not None and not options.more:
-        raise ValueError("--least is of more than two fits")
+        raise ValueError("--least needs more than two fits")
     with work("comparing the fits"):
         if options.more:
             least = SAME if options.least is None else options.least

@@ -88,7 +88,7 @@ class Projection(NamedTuple):
         checked = check_vectors(vectors)
         if checked.shape[1] != self.length:
             here = counted(checked.shape[1], "numbers")
-            raise ValueError(f"embeddings have {here}, but those before had {self.length:,}")
+            raise ValueError(f"embeddings have {here}, but earlier ones have {self.length:,}")
         reduced = np.full((len(checked), self.basis.shape[1]), np.nan)
         centre, basis = self.centre.astype(np.float64), np.ascontiguousarray(self.basis, dtype=np.float64)
         with thread_budget(1):

@@ -307,7 +307,7 @@ def content_family(content: Any) -> ContentFamily | None:
     family = family_from_settings(content) if isinstance(content, Mapping) else content
     if family is not None and not (isinstance(family, ContentFamily) and family.strength == 1.0):
         known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, ContentFamily))
-        raise ValueError(f"content is {content!r}; it must be one of {known}, of strength 1, or None for words")
+        raise ValueError(f"content is {content!r}; it must be one of {known} with strength 1, or None for words")
     return family
 
 

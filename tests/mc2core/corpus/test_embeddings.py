@@ -239,7 +239,7 @@ def test_a_corpus_keeps_its_reduction_in_parts_files_and_unions(tmp_path):
     assert united.imported[KEY] == whole.imported[KEY]
     with pytest.raises(ValueError, match="reduced differently"):
         Corpus.concatenate([first, Corpus.from_texts(TEXTS[40:], embeddings=given[40:])])
-    with pytest.raises(ValueError, match="embeddings have 79 numbers, but those before had 80"):
+    with pytest.raises(ValueError, match="embeddings have 79 numbers, but earlier ones have 80"):
         Corpus.from_texts(TEXTS, embeddings=given[:, :79], like=whole)
     without = Corpus.from_texts(TEXTS, like=whole)
     assert without.missing("embedding").all()

@@ -168,9 +168,9 @@ def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys):
     table = pd.read_csv(io.StringIO(said.out))
     assert table["stands_in"].tolist() == [2, 2, 2]
     assert main(["compare", *paths, "--table"]) == 2
-    assert "--table is of two fits" in capsys.readouterr().err
+    assert "--table needs exactly two fits" in capsys.readouterr().err
     assert main(["compare", *paths[:2], "--least", "0.9"]) == 2
-    assert "--least is of more than two fits" in capsys.readouterr().err
+    assert "--least needs more than two fits" in capsys.readouterr().err
     with pytest.raises(ValueError, match="at least two fits"):
         robustness(paths[:1])
     with pytest.raises(ValueError, match="least is 0; it must be above 0"):

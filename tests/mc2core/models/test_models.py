@@ -205,7 +205,7 @@ def test_an_engine_fits_its_models_and_refuses_all_others(model, engine):
         (
             MC2(document_level=False),
             Gibbs(kernel="parallel"),
-            "kernel is 'parallel', which needs a document level; without it 'blocked' is on threads",
+            "kernel is 'parallel', which needs a document level; without it, use 'blocked'",
         ),
         (NPTOT(contexts=YEAR), Gibbs(kernel="parallel"), "kernel is 'parallel', which needs a document level"),
         (MC2(n_clusters=4), SVI(max_clusters=9), "max_clusters is 9; with n_clusters, here 4, it must be None"),

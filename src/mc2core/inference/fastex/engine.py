@@ -279,8 +279,8 @@ class FastEx(MixtureEngine):
             raise ValueError(f"proposal='neighbours' needs component='multinomial', not {model.component!r}")
         if model.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
             raise ValueError(
-                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
-                "parameters of two covariances, which would be hashed again"
+                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, because "
+                "after each move, all parameters of two clusters would have to be hashed again"
             )
         if model.component == "gauss_wishart":
             self.refuse_idle(dict.fromkeys((*_OF_HASH, *_OF_NEIGHBOURS), "another component than 'gauss_wishart'"))

@@ -22,8 +22,8 @@ def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
     """Raise ValueError if a prior ``value`` times ``number`` is too large; ``of`` names the items."""
     if value * number > MAX_PRIOR_SUM:
         raise ValueError(
-            f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, since the "
-            "log-gamma of a larger sum lacks the digits in which counts differ"
+            f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, because "
+            "the log-gamma function of a larger sum is too inaccurate"
         )
 
 

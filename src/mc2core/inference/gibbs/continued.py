@@ -38,7 +38,7 @@ def with_documents(
     drawn = corpus if repeats is None else with_draws(corpus, before, old.content)
     new, rng = drawn.subset(added), streams.generator(seed, "added")
     if new.n_tokens and not old.assignments.n_topics:
-        raise ValueError("the documents of the fit have no words, so that there are no topics for those of new ones")
+        raise ValueError("the fitted documents have no words, so the fit has no topics for the words of new documents")
     sample, cluster = old.sample(), np.empty(corpus.n_documents, np.int32)
     cluster[before] = old.assignments.cluster
     if shares is not None:

@@ -123,16 +123,16 @@ class Gibbs(Engine):
         if model.burstiness and self.kernel == "parallel":
             raise ValueError("burstiness needs kernel 'collapsed' or 'interleaved', and this one is 'parallel'")
         if not model.document_level and self.kernel == "parallel":
-            raise ValueError("kernel is 'parallel', which needs a document level; without it 'blocked' is on threads")
+            raise ValueError("kernel is 'parallel', which needs a document level; without it, use 'blocked'")
         if self.n_shards is not None and self.kernel != "parallel":
             raise ValueError(
-                f"n_shards is {self.n_shards} and kernel {self.kernel!r}; of the kernels only 'parallel' works on Spark"
+                f"n_shards is {self.n_shards} and kernel {self.kernel!r}; only the kernel 'parallel' works on Spark"
             )
         if model.has_token_context and self.kernel != "collapsed":
             raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
         if model.content is not None and self.kernel in ("blocked", "parallel"):
             raise ValueError(
-                f"kernel is {self.kernel!r}; where topics emit observations it must be 'collapsed' or 'interleaved'"
+                f"kernel is {self.kernel!r}; if topics emit observations, it must be 'collapsed' or 'interleaved'"
             )
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:

@@ -208,11 +208,11 @@ class SVI(Engine):
             raise ValueError("burstiness needs the engine gibbs; for svi it must be None or False")
         for name in ("max_tables", "n_shards"):
             if model.content is not None and getattr(self, name) is not None:
-                raise ValueError(f"{name} is {getattr(self, name)}; where topics emit observations it must be None")
+                raise ValueError(f"{name} is {getattr(self, name)}; if topics emit observations, it must be None")
         if model.n_clusters is not None and self.max_tables is not None:
             raise ValueError(
-                f"max_tables is {self.max_tables}; with n_clusters it must be None: with tables, weights are sticks "
-                "(UAI16)"
+                f"max_tables is {self.max_tables}; with n_clusters it must be None, because tables need "
+                "stick-breaking weights"
             )
         if model.n_clusters is not None and self.max_clusters is not None:
             raise ValueError(

@@ -286,7 +286,7 @@ def test_documents_outside_the_start_join_clusters_by_topics(monkeypatch):
 # -- what does not carry over --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("setting", ["max_tables", "n_shards"])
 def test_tables_and_spark_are_of_words(setting):
-    with pytest.raises(ValueError, match=f"{setting} is 2; where topics emit observations it must be None"):
+    with pytest.raises(ValueError, match=f"{setting} is 2; if topics emit observations, it must be None"):
         fit(tiny(DiagonalNormalGamma()), MC2(document_level=False), SVI(**{setting: 2}), iterations=1)
 
 
