@@ -196,7 +196,7 @@ def run(options: argparse.Namespace) -> None:
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
     from mc2core.base import storage
-    from mc2core.corpus.corpus import CORPUS_FILES
+    from mc2core.corpus.files import CORPUS_FILES
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if options.append and options.overwrite:
@@ -229,8 +229,8 @@ def _import(options: argparse.Namespace) -> None:
     from mc2core.corpus.building.counts import Dropped
     from mc2core.corpus.building.encoder import encode
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.corpus import CORPUS_FILES
     from mc2core.corpus.embeddings import projection_of
+    from mc2core.corpus.files import CORPUS_FILES
     from mc2core.corpus.readers.reading import BIBLIOGRAPHY, LAYOUT, notes_of, read_own
     from mc2core.corpus.subsets import has_known_id
     from mc2core.explore.texts import texts_of
@@ -313,7 +313,7 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 def _size(folder: Path) -> str:
     """Return a phrase such as " of 260 documents"; "" if the corpus is damaged."""
     from mc2core.base.checks import counted
-    from mc2core.corpus.corpus import read_meta
+    from mc2core.corpus.files import read_meta
 
     try:
         return f" of {counted(read_meta(folder)['shape'][0], 'documents')}"

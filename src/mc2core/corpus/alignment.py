@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base.checks import counted, whole
@@ -163,8 +164,8 @@ def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]
     known = [] if names is not None and not len(names) else named(names)
     if known is None:
         raise ValueError(f"{what} does not name its {columns}, so no documents can be read in its columns")
-    if len(set(known)) < len(known):
-        twice = next(name for place, name in enumerate(known) if name in known[:place])
+    if (again := pd.Index(known).duplicated()).any():
+        twice = known[again.argmax()]
         raise ValueError(f"{what} has the name {twice!r} twice among its {columns}; each name stands for one column")
     return known
 
@@ -317,8 +318,8 @@ def new_to(like: HasSchema, corpus: Corpus) -> New:
 
 def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
     """Return the ``names`` of columns that occur in ``least`` rows and are not ``known``, in their order."""
-    rows, before = np.bincount(counts.indices, minlength=len(names)), set(known)
-    return [name for name, n in zip(names, rows.tolist(), strict=True) if n >= least and name not in before]
+    common = np.asarray(names, object)[np.bincount(counts.indices, minlength=len(names)) >= least]
+    return [*pd.Index(common).difference(known, sort=False)]
 
 
 def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
@@ -389,9 +390,10 @@ def _in_columns(
     Other names are left out, or counted as ``others`` if that is among the wanted. If ``names`` are the first wanted
     names, in their order, the result shares the arrays of ``counts``.
     """
-    place = {name: column for column, name in enumerate(wanted)}
-    other = -1 if others is None else place.get(others, -1)
-    column_of = np.array([place.get(name, other) for name in names], dtype=np.int32)
+    index: Any = pd.Index(np.array(wanted, object))
+    column_of = index.get_indexer(names).astype(np.int32)
+    if others in index:
+        column_of[column_of < 0] = index.get_loc(others)
     if np.array_equal(column_of, np.arange(len(names))):  # the same arrays do, whose copies may be gigabytes
         found = sp.csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(wanted)))
         found.has_canonical_format = True

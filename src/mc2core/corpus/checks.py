@@ -288,3 +288,30 @@ def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str
     if any("\n" in one or "\r" in one for one in names):
         raise ValueError(f"{name} has a name with a line break in it")
     return names
+
+
+def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
+    """Return the index of ``documents`` or, without this table, of ``content``; None if it only counts from 0."""
+    if documents is None:
+        return content.index if hasattr(content, "iloc") else None
+    index: Any = documents.index
+    return None if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1) else index
+
+
+def unit_of(values: np.ndarray) -> Unit:
+    """Return mean and sd of (J,) ``values``, or of each coordinate of (J, D)."""
+    if values.ndim == 1:
+        return _spread(values)
+    mean, sd = zip(*map(_spread, values.T), strict=True)
+    return mean, sd
+
+
+def _spread(values: np.ndarray) -> tuple[float, float]:
+    """Mean and sd of the observed of (J,) ``values``; 0 if there is none, and 1 where they do not differ."""
+    observed = values[~np.isnan(values)]
+    if observed.size == 0:
+        return 0.0, 1.0
+    if observed.min() == observed.max():  # a mean that is rounded would leave an sd of 1e-17
+        return float(observed[0]), 1.0
+    sd = float(observed.std())
+    return float(observed.mean()), sd if sd > 0 else 1.0

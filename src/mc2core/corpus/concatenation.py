@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base.checks import several, shown
 from mc2core.corpus import alignment
-from mc2core.corpus.checks import Context
+from mc2core.corpus.checks import Context, count_labels
 from mc2core.corpus.embeddings import KEY
+from mc2core.corpus.row_blocks import with_columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from mc2core.corpus import Corpus
     from mc2core.corpus.building.rows import Make
 
@@ -73,8 +73,6 @@ def _stacked(contexts: Sequence[Context]) -> Context:
 
 def _documents(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Rows of all; a text that a table has not is empty."""
-    import pandas as pd
-
     table = pd.concat(tables, ignore_index=True)
     for name in table.columns:
         if not pd.api.types.is_numeric_dtype(table[name]):
@@ -90,19 +88,15 @@ def _labels(corpora: Sequence[Corpus]) -> tuple[Any, list[str] | None]:
             raise ValueError(f"corpus {number} has {kind}, but corpus 0 has {kinds[0]}")
     if corpora[0].labels is None:
         return None, None
-    labels: list[Any] = [corpus.labels for corpus in corpora]
-    is_sparse, names = sp.issparse(labels[0]), corpora[0].label_names
-    if names is None:
-        if not is_sparse:
-            return np.concatenate(labels), None
-        width = max(one.shape[1] for one in labels)
-        return sp.vstack([_wide(one, np.arange(width), width) for one in labels], format="csr"), None
-    names = list(dict.fromkeys(name for corpus in corpora for name in corpus.label_names or ()))
-    place = {name: number for number, name in enumerate(names)}
-    numbers = [np.array([place[name] for name in corpus.label_names or ()], np.int64) for corpus in corpora]
-    if not is_sparse:
-        return np.concatenate([number[one] for number, one in zip(numbers, labels, strict=True)]), names
-    parts = [_wide(one, number, len(names)) for number, one in zip(numbers, labels, strict=True)]
+    names = None
+    if corpora[0].label_names is not None:
+        names = list(dict.fromkeys(name for corpus in corpora for name in corpus.label_names or ()))
+    number_of: Any = pd.Index(names or range(max(count_labels(corpus.labels) for corpus in corpora)))
+    numbers = [number_of.get_indexer(number_of if names is None else corpus.label_names) for corpus in corpora]
+    pairs = [(corpus.labels, number) for corpus, number in zip(corpora, numbers, strict=True)]
+    if not sp.issparse(corpora[0].labels):
+        return np.concatenate([number[labels] for labels, number in pairs]), names
+    parts = [with_columns(labels, number, len(number_of)) for labels, number in pairs]
     return sp.vstack(parts, format="csr"), names
 
 
@@ -111,8 +105,3 @@ def _kind(corpus: Corpus) -> str:
         return "no labels"
     named = "labels with names" if corpus.label_names is not None else "labels without names"
     return f"several {named} of a document" if sp.issparse(corpus.labels) else named
-
-
-def _wide(labels: sp.csr_matrix, numbers: np.ndarray, width: int) -> sp.csr_matrix:
-    """Memberships with the label of each column i in column ``numbers[i]`` of ``width``."""
-    return sp.csr_matrix((labels.data, numbers[labels.indices], labels.indptr), shape=(labels.shape[0], width))

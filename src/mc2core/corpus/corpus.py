@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 import copy
-import csv
-import io
 import os
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.base.checks import choice, counted, finite, mapping, several, whole
+from mc2core.base.checks import counted, finite, mapping, several, whole
+from mc2core.corpus import files
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     KINDS,
-    Context,
     Unit,
     check_context,
-    check_context_name,
     check_distinct,
     check_documents,
-    check_kind_of_values,
     check_labels,
     check_names,
     check_observations,
     check_unit,
     columns_of,
     count_labels,
-    csr_of,
     kind_of,
     ones,
+    own_index,
     placeholders,
+    unit_of,
     whole_counts,
 )
+from mc2core.corpus.row_blocks import take, take_rows
 
 # pandas, numba and what turns texts to counts are imported where they are used: they take longer to load than all else
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMAT = "mc2core corpus 1"
-#: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
-CORPUS_FILES = (
-    r"corpus\.json|index\.csv|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
-    r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
-)
 
 
 class _English:
@@ -60,36 +49,11 @@ class _English:
 
 
 ENGLISH = _English()
-_META = "corpus.json"
 _ROWS = 1 << 14  # documents of which a temporary array is made at a time
 _TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
 _OF_WHOLE = "digest", "appended"  # of ``imported``: what says which files all documents are of
-_LOADS = 3  # attempts to load a folder that another process replaces meanwhile
-_CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
-_LARGEST = 2**31 - 1
 _SHOWN_VALUES = 3  # of a context in a notebook
 _SHOWN_DOCUMENTS = 5  # in a notebook
-
-
-def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
-    """Return ``matrix[rows]`` of a CSR matrix, reading only those rows.
-
-    SciPy's own indexing first converts the indices to one type, which reads the whole of a memory-mapped matrix.
-    """
-    start = matrix.indptr[rows].astype(np.int64)
-    length = matrix.indptr[rows + 1].astype(np.int64) - start
-    indptr = np.concatenate([[0], np.cumsum(length)])
-    positions = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
-    taken = sp.csr_matrix(
-        (np.asarray(matrix.data[positions]), np.asarray(matrix.indices[positions]), indptr),
-        shape=(len(rows), matrix.shape[1]),
-    )
-    taken.has_canonical_format = True
-    return taken
-
-
-def _take(context: Context, rows: np.ndarray) -> Context:
-    return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
 
 
 class Corpus:
@@ -198,7 +162,7 @@ class Corpus:
         self.imported: dict[str, Any] | None = None
         self.observations: np.ndarray | None = None
         self.content_kind = "words"
-        self._table: _Table | None = None
+        self._table: files.DocumentTable | None = None
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
 
@@ -243,9 +207,8 @@ class Corpus:
         """
         table, of = check_observations(values, document, n_documents, kind)
         order = np.argsort(of, kind="stable")
-        n_documents = int(of.max()) + 1 if n_documents is None else n_documents
         corpus = cls(
-            ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents,
+            ones(np.bincount(of, minlength=n_documents or 0)), None, contexts, labels, documents,
             context_names=context_names, label_names=label_names, units=units,
         )  # fmt: skip
         corpus.observations, corpus.content_kind = np.ascontiguousarray(table[order]), kind
@@ -548,8 +511,7 @@ class Corpus:
         """Table with one row per document: titles, ids and other columns."""
         if self._documents is None:
             if self._origin is not None:
-                whole, rows = self._origin
-                self._documents = _taken(whole.document_blocks(), rows)
+                self._documents = files.taken(self._origin[0].document_blocks(), self._origin[1])
             elif self._table is not None:
                 (self._documents,) = self._table.blocks(self.n_documents, self.n_documents + 1)
             else:
@@ -579,28 +541,25 @@ class Corpus:
     def missing(self, name: str) -> np.ndarray:
         """Return a (J,) bool mask of the documents without a value (or any coordinate) of the context ``name``."""
         context = self.contexts[name]
-        if sp.issparse(context):
-            return np.diff(context.indptr) == 0
-        return np.isnan(context) if context.ndim == 1 else np.isnan(context).all(axis=1)
+        return np.diff(context.indptr) == 0 if sp.issparse(context) else np.isnan(np.atleast_2d(context.T)).all(axis=0)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the content and contexts. Names have a digest of their own (:attr:`names_digest`)."""
         if self._digest is None:
-            arrays = {
-                "content.indptr": self.content.indptr.astype(np.int64, copy=False),
-                "content.indices": self.content.indices.astype(np.int32, copy=False),
-                "content.data": self.content.data,
-                "shape": np.array(self.content.shape, dtype=np.int64),
-            }
-            for name, context in self.contexts.items():
-                if sp.issparse(context):
-                    arrays[f"context.{name}.indptr"] = context.indptr.astype(np.int64, copy=False)
-                    arrays[f"context.{name}.indices"] = context.indices.astype(np.int32, copy=False)
-                    arrays[f"context.{name}.data"] = context.data
-                    arrays[f"context.{name}.shape"] = np.array(context.shape, dtype=np.int64)
+            arrays: dict[str, Any] = {}
+            for name, part in {
+                "content": self.content,
+                **{f"context.{n}": c for n, c in self.contexts.items()},
+            }.items():
+                if sp.issparse(part):
+                    arrays[f"{name}.indptr"] = part.indptr.astype(np.int64, copy=False)
+                    arrays[f"{name}.indices"] = part.indices.astype(np.int32, copy=False)
+                    arrays[f"{name}.data"] = part.data
+                    arrays[f"{name}.shape"] = np.array(part.shape, dtype=np.int64)
                 else:
-                    arrays[f"context.{name}"] = context
+                    arrays[name] = part
+            arrays["shape"] = arrays.pop("content.shape")
             if self.observations is not None:
                 arrays[f"observations of {self.content_kind}"] = self.observations
             self._digest = storage.digest_arrays(arrays)
@@ -613,10 +572,9 @@ class Corpus:
         return storage.digest_value([self._vocabulary, self.context_names, units])
 
     def __repr__(self) -> str:
-        content = f"{counted(self.n_words, 'words')}, {counted(self.n_tokens, 'tokens')}"
-        if self.is_of_observations:
-            of = counted(self.n_words, CONTENT_KINDS[self.content_kind])
-            content = f"{counted(self.n_tokens, 'observations')} of {of}"
+        words, tokens = counted(self.n_words, CONTENT_KINDS.get(self.content_kind, "words")), self.n_tokens
+        observations = f"{counted(tokens, 'observations')} of {words}"
+        content = observations if self.is_of_observations else f"{words}, {counted(tokens, 'tokens')}"
         documents = counted(self.n_documents, "documents")
         return f"Corpus({documents}, {content}, contexts: {self._contexts_in_words()})"
 
@@ -627,12 +585,11 @@ class Corpus:
         """In a notebook: its sizes, its contexts, and the first documents."""
         from mc2core.base.pages import facts
 
-        columns, tokens = CONTENT_KINDS.get(self.content_kind, "words"), "tokens"
-        if self.is_of_observations:
-            tokens = "observations"
+        columns = CONTENT_KINDS.get(self.content_kind, "words")
+        tokens = "observations" if self.is_of_observations else "tokens"
         rows = {"documents": f"{self.n_documents:,}", columns: f"{self.n_words:,}", tokens: f"{self.n_tokens:,}"}
-        rows["contexts"] = self._contexts_in_words()
-        rows["labels"] = "none" if self.labels is None else "one or more of each document"
+        labels = "none" if self.labels is None else "one or more of each document"
+        rows |= {"contexts": self._contexts_in_words(), "labels": labels}
         known, contexts = self.documents.head(_SHOWN_DOCUMENTS), self._contexts_shown()
         tables = [contexts.to_html(border=0, index=False)] if len(contexts) else []
         tables += [known.to_html(max_cols=8, border=0)] if known.shape[1] else []
@@ -680,8 +637,8 @@ class Corpus:
         if self.observations is not None:
             part.observations = np.asarray(self.observations[part.content.indices])
             part.content = ones(np.diff(part.content.indptr))
-        part.contexts = {name: _take(context, rows) for name, context in self.contexts.items()}
-        part.labels = None if self.labels is None else _take(self.labels, rows)
+        part.contexts = {name: take(context, rows) for name, context in self.contexts.items()}
+        part.labels = None if self.labels is None else take(self.labels, rows)
         part.imported = self.imported and {name: self.imported[name] for name in self.imported if name not in _OF_WHOLE}
         part._documents, part._digest, part._origin = None, None, (self, rows)
         part.index = None if self.index is None else self.index[rows]
@@ -695,9 +652,8 @@ class Corpus:
         """
         other = copy.copy(self)
         other.content, other.contexts = content, dict(contexts)
-        other.labels, other.label_names, other._documents, other._digest, other._origin = None, None, None, None, None
-        other._table = None
-        other.index = None
+        blank = "labels", "label_names", "index", "_documents", "_digest", "_origin", "_table"
+        vars(other).update(dict.fromkeys(blank))
         return other
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
@@ -745,12 +701,9 @@ class Corpus:
         from mc2core.corpus import embeddings
 
         array = embeddings.check_vectors(vectors, self.n_documents)
-        if like is None:
-            projection = embeddings.Projection.of(array)
-        elif (known := embeddings.projection_of(like.imported)) is None:
+        projection = embeddings.Projection.of(array) if like is None else embeddings.projection_of(like.imported)
+        if projection is None:
             raise ValueError("embeddings are given, but the corpus or model of like= has none")
-        else:
-            projection = known
         if projection.name in self.contexts and embeddings.KEY not in (self.imported or {}):
             raise ValueError(f"context {projection.name!r} is given twice: embeddings have this name; rename the other")
         changed = self.with_contexts(self.contexts | {projection.name: projection.apply(array)})
@@ -772,7 +725,7 @@ class Corpus:
             raise ValueError(f"context {name!r} is standardised already")
         if like is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                mean, sd = _unit_of(values)
+                mean, sd = unit_of(values)
             if not np.isfinite([mean, sd]).all():
                 raise ValueError(f"context {name!r} has values too large to standardise: give it in another unit")
         else:
@@ -820,60 +773,11 @@ class Corpus:
 
         Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
         """
-        alike: dict[str, str] = {}
-        for name in self.contexts:
-            other = alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
-            if other != name:
-                raise ValueError(
-                    f"contexts {other!r} and {name!r} differ only in case, which some file systems ignore; "
-                    "rename one of them"
-                )
-        meta: dict[str, Any] = {
-            "format": FORMAT,
-            "shape": list(self.content.shape),
-            "n_tokens": self.n_tokens,
-            "digest": self.digest,
-            "contexts": {
-                name: list(context.shape) if sp.issparse(context) else self.vector_lengths.get(name)
-                for name, context in self.contexts.items()
-            },
-            "context_names": sorted(self.context_names),
-            "units": {name: list(unit) for name, unit in self.units.items()},
-            "labels": None if self.labels is None else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
-        }
-        if self.imported is not None:
-            meta["imported"] = self.imported
-        if self.index is not None:
-            meta["index"] = str(self.index.dtype) if _is_plain(self.index) else "object"
-            meta["index_name"] = None if self.index.name is None else str(self.index.name)
-        if self.observations is not None:
-            meta["observations"] = {"kind": self.content_kind, "length": self.n_words}
-        documents = self.documents
-        meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
-        vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
-        with storage.replacing_folder(folder, CORPUS_FILES) as new:
-            save_context(new, "content", self.content)
-            if self.observations is not None:
-                storage.write_array(new / "observations.npy", self.observations)
-            for name, context in self.contexts.items():
-                save_context(new, f"context.{name}", context)
-            for name, names in self.context_names.items():
-                write_names(new / f"context.{name}.names.txt", names)
-            if self.labels is not None:
-                save_context(new, "labels", self.labels)
-            if label_names is not None:
-                write_names(new / "label_names.txt", label_names)
-            if vocabulary is not None:
-                write_names(new / "vocabulary.txt", vocabulary)
-            if len(documents.columns):
-                # quoted, or a carriage return in a title would end the row
-                documents.to_csv(new / "documents.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
-            if self.index is not None:
-                labels_of_rows = self.index if _is_plain(self.index) else self.index.map(str)
-                labels_of_rows.to_frame(name="index").to_csv(
-                    new / "index.csv", index=False, quoting=csv.QUOTE_NONNUMERIC
-                )
-            write_meta(new, meta)
+        stored = files.Stored(
+            self.content, self.observations, self.content_kind, self.contexts, self.context_names, self.units,
+            self._vocabulary, self.labels, self.label_names, self.index, self.imported, self.digest, self.documents,
+        )  # fmt: skip
+        files.save(folder, stored)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
@@ -883,399 +787,13 @@ class Corpus:
         counts are checked. If ``verify`` is True, the digest of each file is checked too. Raises ValueError if data are
         missing, changed or out of range.
         """
-        folder = Path(folder)
-        for _ in range(_LOADS):
-            meta = read_meta(folder)
-            try:
-                corpus = cls._open(folder, meta, verify)
-            except (OSError, ValueError):
-                if _is_in_place(folder, meta):
-                    raise
-            else:
-                if _is_in_place(folder, meta):
-                    return corpus
-        raise ValueError(f"{folder} was replaced by another process each time it was read; load it again later")
-
-    @classmethod
-    def _open(cls, folder: Path, meta: Mapping[str, Any], verify: bool) -> Corpus:
-        """The corpus in ``folder`` that corpus.json describes as ``meta``."""
-        if verify:
-            check_files(folder, meta)
-        rows, columns = meta["shape"]
-        corpus = cls.__new__(cls)
-        corpus._digest, corpus.imported = meta["digest"], meta.get("imported")
-        corpus._documents, corpus._origin = None, None
-        corpus._table = _Table.mapped(folder / "documents.csv", meta["documents"]) if meta["documents"] else None
-        corpus.content = load_context(folder, "content", rows, [rows, columns])
-        corpus.observations, corpus.content_kind = None, "words"
-        if (described := meta.get("observations")) is not None:
-            corpus.observations, corpus.content_kind = load_observations(folder, corpus.content, described)
-        words = folder / "vocabulary.txt"
-        has_words = words.name in meta["files"] if "files" in meta else words.exists()
-        corpus._vocabulary = read_names(words, corpus.n_words) if has_words else None
-        corpus.contexts = {
-            name: load_context(folder, f"context.{name}", rows, shape) for name, shape in meta["contexts"].items()
-        }
-        for name in meta["context_names"]:
-            if not isinstance(meta["contexts"].get(name), list):
-                raise ValueError(f"{folder}/corpus.json names the columns of {name!r}, which is not a count context")
-        corpus.context_names = {
-            name: read_names(folder / f"context.{name}.names.txt", corpus.contexts[name].shape[1])
-            for name in meta["context_names"]
-        }
-        corpus.index = read_index(folder, rows, meta["index"], meta.get("index_name")) if "index" in meta else None
-        corpus.labels = None if meta["labels"] is None else load_labels(folder, rows, meta["labels"])
-        corpus.label_names = read_label_names(folder, corpus.labels)
-        corpus.units = {name: check_unit(unit, corpus.vector_lengths.get(name)) for name, unit in meta["units"].items()}
-        check_meta(folder, meta, corpus.n_tokens)
+        corpus, stored = cls.__new__(cls), files.load(folder, verify)
+        fields = stored._asdict()
+        corpus._vocabulary, corpus._table = fields.pop("vocabulary"), fields.pop("documents")
+        corpus._digest, corpus._documents, corpus._origin = fields.pop("digest"), None, None
+        vars(corpus).update(fields)
         if verify:
             corpus._digest = None
-            if corpus.digest != meta["digest"]:
+            if corpus.digest != stored.digest:
                 raise ValueError(f"{folder} was changed after it was saved: its digest differs")
         return corpus
-
-
-def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
-    """Return the index of ``documents`` or, without this table, of ``content``; None if it only counts from 0."""
-    if documents is None:
-        return content.index if hasattr(content, "iloc") else None
-    index: Any = documents.index
-    return None if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1) else index
-
-
-def _unit_of(values: np.ndarray) -> Unit:
-    """Mean and sd of (J,) ``values``, or of each coordinate of (J, D)."""
-    if values.ndim == 1:
-        return _spread(values)
-    mean, sd = zip(*map(_spread, values.T), strict=True)
-    return mean, sd
-
-
-def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Mean and sd of the observed of (J,) ``values``; 0 if there is none, and 1 where they do not differ."""
-    observed = values[~np.isnan(values)]
-    if observed.size == 0:
-        return 0.0, 1.0
-    if observed.min() == observed.max():  # a mean that is rounded would leave an sd of 1e-17
-        return float(observed[0]), 1.0
-    sd = float(observed.std())
-    return float(observed.mean()), sd if sd > 0 else 1.0
-
-
-# -- arrays on disk ----------------------------------------------------------------------------------------------------
-def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
-    storage.write_array(folder / f"{name}.indptr.npy", matrix.indptr.astype(np.int64, copy=False))
-    storage.write_array(folder / f"{name}.indices.npy", matrix.indices.astype(np.int32, copy=False))
-    storage.write_array(folder / f"{name}.data.npy", matrix.data.astype(np.int32, copy=False))
-
-
-def save_context(folder: Path, name: str, context: Context) -> None:
-    """Write a context into ``folder``: numbers or vectors as NAME.npy, counts as three arrays of CSR."""
-    if sp.issparse(context):
-        _save_sparse(folder, name, context)
-    else:
-        storage.write_array(folder / f"{name}.npy", context)
-
-
-def _map_array(path: Path, dtype: Any, *shape: int) -> np.ndarray:
-    array = storage.map_array(path)
-    if array.shape != shape or array.dtype != dtype:
-        needed = " x ".join(map(str, shape))
-        raise ValueError(f"{path} holds {array.shape} {array.dtype}; {needed} values of {np.dtype(dtype)} are needed")
-    return array
-
-
-def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matrix:
-    indptr = np.array(_map_array(folder / f"{name}.indptr.npy", np.int64, shape[0] + 1))
-    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ValueError(f"{folder / name}.indptr.npy does not rise from 0")
-    indices = _map_array(folder / f"{name}.indices.npy", np.int32, int(indptr[-1]))
-    data = _map_array(folder / f"{name}.data.npy", np.int32, int(indptr[-1]))
-    check_entries(f"{folder / name}", indptr, indices, data, shape[1])
-    matrix = csr_of(indptr, indices, data, shape[1])
-    matrix.has_canonical_format = True
-    return matrix
-
-
-def check_entries(name: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> None:
-    """Raise ValueError unless the column indices of each row increase strictly within 0..n_columns-1 and counts are 1
-    or more.
-
-    All entries are read once; 60 million entries take 0.4 s if they are in the page cache.
-    """
-    for first in range(0, len(indices), _CHUNK):
-        # one more, for the step to the next chunk
-        columns = np.asarray(indices[first : first + _CHUNK + 1])
-        counts = np.asarray(data[first : first + _CHUNK])
-        lowest, highest = int(columns.min()), int(columns.max())
-        if lowest < 0 or highest >= n_columns:
-            at = int(np.flatnonzero((columns < 0) | (columns >= n_columns))[0])
-            row = _row(indptr, first + at)
-            raise ValueError(
-                f"{name}.indices.npy has the column {columns[at]} in row {row}; it must lie in 0..{n_columns - 1}"
-            )
-        if counts.min() < 1:
-            at = int(np.flatnonzero(counts < 1)[0])
-            raise ValueError(
-                f"{name}.data.npy has the count {counts[at]} in row {_row(indptr, first + at)}; it must be at least 1"
-            )
-        falls = np.flatnonzero(columns[1:] <= columns[:-1]) + first + 1
-        starts = np.searchsorted(indptr, falls)
-        within = falls[indptr[starts] != falls]
-        if len(within):
-            raise ValueError(f"{name}.indices.npy has columns that do not rise in row {_row(indptr, within[0])}")
-
-
-def _row(indptr: np.ndarray, entry: int) -> int:
-    return int(np.searchsorted(indptr, entry, side="right")) - 1
-
-
-def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    """Open a context, memory-mapped and checked.
-
-    ``shape`` is the shape of counts, the length of vectors, or None for numbers.
-    """
-    is_vector = isinstance(shape, int) and not isinstance(shape, bool) and 0 < shape <= _LARGEST
-    if shape is not None and not is_vector:
-        if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows or not isinstance(shape[1], int):
-            raise ValueError(f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents")
-        return _load_sparse(folder, name, (rows, shape[1]))
-    values = _map_array(folder / f"{name}.npy", np.float64, *((rows, shape) if is_vector else (rows,)))
-    if np.isinf(values).any():
-        row = int(np.nonzero(np.isinf(values))[0][0])
-        raise ValueError(f"{folder / name}.npy is infinite at document {row}; NaN stands for a missing value")
-    return values
-
-
-def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> tuple[np.ndarray, str]:
-    """Return the (N, D) float64 observations, memory-mapped, and their kind, which ``described`` states.
-
-    Raises ValueError if a value is not of that kind, or if ``content`` does not have one column per observation.
-    """
-    if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
-        raise ValueError(f"{folder}/{_META}: observations must have the keys kind and length; found {described!r}")
-    n, kind, length = content.shape[1], choice("kind", described["kind"], CONTENT_KINDS), described["length"]
-    values = load_context(folder, "observations", n, length)
-    if np.ndim(values) != 2 or np.isnan(values).any():
-        raise ValueError(f"{folder}/observations.npy holds NaN, or {_META} gives its rows the length {length}")
-    if content.nnz != n or (content.indices != np.arange(n)).any() or content.data.max(initial=1) > 1:
-        raise ValueError(f"{folder}: the content does not count each of {n} observations once, document by document")
-    check_kind_of_values(values, kind)
-    return values, kind
-
-
-def load_labels(folder: Path, rows: int, shape: Any) -> Context:
-    """Open the labels. ``shape`` is the shape of a membership matrix, or "one" if each document has a single label."""
-    if shape != "one":
-        return load_context(folder, "labels", rows, shape)
-    labels = _map_array(folder / "labels.npy", np.int64, rows)
-    if rows and labels.min() < 0:
-        raise ValueError(f"{folder}/labels.npy holds {labels.min()}; a label is a whole number of at least 0")
-    return labels
-
-
-def read_label_names(folder: Path, labels: Context) -> list[str] | None:
-    """Return the names of the labels; None if they have no names."""
-    path = folder / "label_names.txt"
-    if labels is None or not path.exists():
-        return None
-    if sp.issparse(labels):
-        return read_names(path, labels.shape[1])
-    names, last = read_names(path, None), int(labels.max(initial=-1))
-    if last >= len(names):
-        raise ValueError(f"{path} has {counted(len(names), 'lines')}, but labels go up to {last}")
-    return names
-
-
-def write_names(path: Path, names: Sequence[str]) -> None:
-    """Write names as UTF-8 text, one per line."""
-    path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-
-
-def read_names(path: Path, length: int | None) -> list[str]:
-    """Read a file of :func:`write_names`. Raises ValueError if it is missing or damaged, or lacks ``length`` lines."""
-    try:
-        names = path.read_text(encoding="utf-8").split("\n")[:-1]
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
-    if length is not None and len(names) != length:
-        raise ValueError(f"{path} has {counted(len(names), 'lines')}; needed: {length:,}")
-    return names
-
-
-class _Table(NamedTuple):
-    """The table of documents of a saved corpus: the bytes of its file, and the types of its columns."""
-
-    path: Path
-    data: np.ndarray
-    dtypes: Mapping[str, str]
-
-    @classmethod
-    def mapped(cls, path: Path, dtypes: Mapping[str, str]) -> _Table:
-        """Map the file: it stays readable if the folder is replaced. Raises ValueError if it is missing or empty."""
-        try:
-            return cls(path, np.memmap(path, np.uint8, "r"), dtypes)
-        except FileNotFoundError:
-            raise ValueError(f"{path} is missing") from None
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-
-    def blocks(self, rows: int, together: int) -> Iterator[pd.DataFrame]:
-        """Yield blocks of ``together`` rows with the types that they were saved with.
-
-        Raises ValueError if the file is damaged or does not have ``rows`` rows.
-        """
-        import pandas as pd
-
-        found = 0
-        text = {name: str for name, dtype in self.dtypes.items() if dtype in ("object", "str", "string")}
-        try:
-            with pd.read_csv(
-                io.BufferedReader(_Bytes(self.data)),
-                dtype=text,
-                keep_default_na=False,
-                na_values={name: [""] for name in self.dtypes if name not in text},
-                chunksize=together,
-            ) as blocks:
-                for block in blocks:
-                    found += len(block)
-                    yield block
-        except (ValueError, pd.errors.ParserError) as error:
-            raise ValueError(f"{self.path} is damaged: {error}") from error
-        if found != rows:
-            here, needed = counted(found, "rows"), counted(rows, "documents")
-            raise ValueError(f"{self.path} has {here}, but the corpus has {needed}")
-
-
-def _is_plain(index: Any) -> bool:
-    """Whether an index can be read back with its type from text; others are stored as text."""
-    kind = getattr(index.dtype, "kind", "O")
-    dtype = str(index.dtype)
-    is_date = dtype.startswith("datetime64[") and "," not in dtype  # without a time zone
-    return index.nlevels == 1 and (kind in "iuf" or is_date or dtype in ("str", "string"))
-
-
-def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
-    """Return the index of the documents. Raises ValueError if it is damaged or does not have ``rows`` entries."""
-    import pandas as pd
-
-    path, is_date = folder / "index.csv", str(dtype).startswith("datetime64")
-    try:
-        column = pd.read_csv(path, dtype=str if is_date or dtype == "object" else dtype, keep_default_na=False)["index"]
-        index = pd.Index(pd.to_datetime(column).astype(dtype) if is_date else column).rename(name)
-    except (KeyError, OSError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is missing or damaged: {error}") from error
-    if len(index) != rows:
-        raise ValueError(f"{path} has {counted(len(index), 'rows')}, but the corpus has {counted(rows, 'documents')}")
-    return index
-
-
-class _Bytes(io.RawIOBase):
-    """A file of bytes in an array, without a copy."""
-
-    def __init__(self, data: np.ndarray) -> None:
-        self._data, self._at = data.data, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(part)] = part
-        self._at += len(part)
-        return len(part)
-
-
-def _taken(blocks: Iterable[pd.DataFrame], rows: np.ndarray) -> pd.DataFrame:
-    """The rows of a table, in that order, of which ``blocks`` hold some after others."""
-    import pandas as pd
-
-    order, parts, first = np.argsort(rows, kind="stable"), [], 0
-    ascending = rows[order]
-    for block in blocks:
-        last = first + len(block)
-        low, high = np.searchsorted(ascending, [first, last])
-        parts.append(block.iloc[ascending[low:high] - first])
-        first = last
-    return pd.concat(parts).iloc[np.argsort(order)].reset_index(drop=True)
-
-
-# -- corpus.json -------------------------------------------------------------------------------------------------------
-def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Write corpus.json with ``meta``, the SHA-256 of each file in the folder, and a checksum of both."""
-    files = {file.name: storage.digest_file(file) for file in sorted(folder.iterdir()) if file.is_file()}
-    signed = {**meta, "files": files}
-    storage.write_json(folder / _META, signed | {"checksum": storage.digest_value(signed)})
-
-
-def read_meta(folder: Path) -> dict[str, Any]:
-    """Read corpus.json. Raises ValueError if a field is missing or has the wrong type.
-
-    "files" and "checksum" are absent from corpora that were saved before these fields existed.
-    """
-    if not (folder / _META).is_file():
-        raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
-    meta = storage.read_json(folder / _META)
-    try:
-        storage.check_format(meta.get("format") if isinstance(meta, dict) else None, FORMAT)
-    except ValueError as error:
-        raise ValueError(f"{folder}/{_META} cannot be read: {error}") from None
-    try:
-        rows, columns = meta["shape"]
-        if not all(isinstance(size, int) and 0 <= size <= _LARGEST for size in (rows, columns)):
-            raise ValueError(f"the shape is {meta['shape']}")
-        for name in (*meta["contexts"], *meta["context_names"]):
-            check_context_name(name)
-        for name, unit in meta["units"].items():
-            shape = meta["contexts"][name]
-            check_unit(unit, shape if isinstance(shape, int) else None)
-        for name, text in {"digest": meta["digest"], **meta["documents"], **meta.get("files", {})}.items():
-            if not isinstance(text, str):
-                raise ValueError(f"{name!r} is {text!r}")
-        if strange := [name for name in meta.get("files", {}) if not re.fullmatch(CORPUS_FILES, name)]:
-            raise ValueError(f"{strange[0]!r} is not a file of a corpus")
-        if not (meta["labels"] is None or meta["labels"] == "one" or isinstance(meta["labels"], list)):
-            raise ValueError(f"the labels are {meta['labels']!r}")
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder}/{_META} lacks a field or holds a wrong one: {error}") from error
-    return meta
-
-
-def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
-    """Whether corpus.json is still the one that was read."""
-    try:
-        return bool(storage.read_json(folder / _META) == meta)
-    except (OSError, ValueError):
-        return False
-
-
-def _no_corpus(folder: Path) -> str:
-    """What it is instead."""
-    if folder.is_file():
-        return "it is a file; mc2 import makes the folder of a corpus of documents"
-    is_fit = (folder / "posterior.npz").is_file()
-    return f"{_META} is missing" + ("; it is the folder of a fit" if is_fit else "")
-
-
-def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
-    """Raise ValueError if corpus.json was changed, or if the counts do not have the sum that it states."""
-    told = meta.get("n_tokens", n_tokens)
-    if told != n_tokens:
-        tokens = counted(n_tokens, "tokens")
-        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {_META} says {told}")
-    signed = {name: value for name, value in meta.items() if name != "checksum"}
-    is_signed = "checksum" in meta or "files" in meta
-    if is_signed and meta.get("checksum") != storage.digest_value(signed):
-        raise ValueError(f"{folder}/{_META} was changed after it was saved: its checksum differs")
-
-
-def check_files(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Raise ValueError if a file was changed after it was saved."""
-    for name, digest in meta.get("files", {}).items():
-        path = folder / name
-        if not path.is_file():
-            raise ValueError(f"{path} is missing")
-        if storage.digest_file(path) != digest:
-            raise ValueError(f"{path} was changed after it was saved: its digest differs")

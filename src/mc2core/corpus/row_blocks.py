@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.corpus.checks import csr_of
+from mc2core.corpus.checks import Context, csr_of
 
 # numbers that are held in memory, 32 MB
 _MAX_HELD = 1 << 23
@@ -106,3 +106,30 @@ def count_columns(matrix: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         spread += np.bincount(indices, minlength=len(spread))
         totals += np.bincount(indices, data, len(spread)).astype(np.int64)
     return spread, totals
+
+
+def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
+    """Return ``matrix[rows]`` of a CSR matrix, reading only those rows.
+
+    SciPy's own indexing first converts the indices to one type, which reads the whole of a memory-mapped matrix.
+    """
+    start = matrix.indptr[rows].astype(np.int64)
+    length = matrix.indptr[rows + 1].astype(np.int64) - start
+    indptr = np.concatenate([[0], np.cumsum(length)])
+    positions = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
+    taken = sp.csr_matrix(
+        (np.asarray(matrix.data[positions]), np.asarray(matrix.indices[positions]), indptr),
+        shape=(len(rows), matrix.shape[1]),
+    )
+    taken.has_canonical_format = True
+    return taken
+
+
+def take(context: Context, rows: np.ndarray) -> Context:
+    """Return some rows of a context."""
+    return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
+
+
+def with_columns(counts: sp.csr_matrix, columns: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    """Return ``counts`` with each column i as column ``columns[i]`` of ``n_columns``; all counts are shared."""
+    return sp.csr_matrix((counts.data, columns[counts.indices], counts.indptr), shape=(counts.shape[0], n_columns))

@@ -21,7 +21,7 @@ from mc2core.base.checks import nearest
 from mc2core.corpus import Corpus, datasheet, subsets
 from mc2core.corpus.building.settings import parse_contexts
 from mc2core.corpus.checks import NUMBERS
-from mc2core.corpus.corpus import CORPUS_FILES
+from mc2core.corpus.files import CORPUS_FILES
 from mc2core.corpus.readers import reading as importing
 from mc2papers.datasets.collections import labelled_images, labelled_texts, multiview, nips, nuswide, usage
 from mc2papers.datasets.dumps import corpora

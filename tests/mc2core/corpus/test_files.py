@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus
 from mc2core.base import storage
-from mc2core.corpus.corpus import check_entries, load_context
+from mc2core.corpus.files import check_entries, load_context
 
 V = 6
 COUNTS = np.array([[1, 0, 2, 0, 0, 1], [0, 0, 0, 0, 0, 0], [0, 3, 0, 0, 1, 0]])
@@ -64,7 +64,7 @@ def test_what_no_corpus_holds_is_refused_when_it_is_opened(folder, name, positio
 
 def test_entries_are_looked_at_across_chunks(monkeypatch):
     """Every position of a matrix of rows of all lengths, with chunks of 3 entries."""
-    monkeypatch.setattr("mc2core.corpus.corpus._CHUNK", 3)
+    monkeypatch.setattr("mc2core.corpus.files._CHUNK", 3)
     indptr = np.array([0, 0, 4, 5, 5, 9])
     indices = np.array([0, 2, 5, 7, 7, 1, 2, 3, 4], dtype=np.int32)
     counts = np.ones(9, np.int32)
@@ -201,7 +201,7 @@ def test_a_folder_that_is_replaced_during_reading_is_read_again(folder, monkeypa
             other(folder)
         return load(*arguments)
 
-    monkeypatch.setattr("mc2core.corpus.corpus.load_context", replaced)
+    monkeypatch.setattr("mc2core.corpus.files.load_context", replaced)
     found = Corpus.load(folder)
     monkeypatch.undo()
     assert names.count("content") > 1
