@@ -33,7 +33,7 @@ from mc2core.inference import FastEx
 from mc2core.inference.running.loop import fit
 from mc2core.models import MC2, Mixture
 from mc2core.posterior.clustering import adjusted_rand_index, nmi
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.descent import find_hierarchy
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.registry import make_baseline
 from mc2papers.code_digest import code_digest

@@ -30,7 +30,8 @@ from mc2core.inference import Gibbs
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index
-from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, recommend
+from mc2core.posterior.descent import find_hierarchy
+from mc2core.posterior.hierarchy import Hierarchy, recommend
 from mc2papers.datasets.collections import multiview
 
 _MOST = 1500

@@ -43,7 +43,7 @@ from mc2core.inference import FastEx
 from mc2core.inference.running.loop import fit
 from mc2core.models import Mixture
 from mc2core.posterior.clustering import variation_of_information
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.descent import find_hierarchy
 from mc2papers.datasets.simulated import shapes
 
 pytestmark = pytest.mark.usefixtures("short_starts")

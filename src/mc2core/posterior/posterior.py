@@ -34,19 +34,16 @@ if TYPE_CHECKING:
     from mc2core.posterior.predicting import PredictedClusters, Predictors
 
 FORMAT = "mc2core posterior 1"
-_COUNTS_OF_UPDATE = (
-    *("documents", "tokens", "in_small", "left_out_tokens"),
-    *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
-)
+_COUNTS_OF_UPDATE = ["documents", "tokens", "in_small", "left_out_tokens"]
+_COUNTS_OF_UPDATE += ["clusters_born", "clusters_gone", "topics_born", "topics_gone"]
 _DESCRIBED = {
     **{"format": str, "n_samples": int, "families": {str: {str: object}}, "dimensions": {str: int}},
     **{"vocabulary": [str], "context_names": {str: [str]}, "units": {str: [object]}, "provenance": {str: object}},
     "imported": (None, {str: object}),
 }
+_STORED = "dimensions", "vocabulary", "context_names", "provenance", "imported"
 #: name of the file in the folder of a fit
 POSTERIOR = "posterior.npz"
-
-
 #: Samples whose predictions for new documents are averaged, at most (docs/notes/consensus.md).
 N_PREDICTING = 8
 #: Words with fewer (expected) tokens in a topic do not count as its words, because only the prior gives them their
@@ -511,7 +508,7 @@ class Posterior:
         Raises ValueError if ``corpus`` is not the fitted corpus, if the model is HDP, which has no clusters of
         documents, or if there are too many clusters.
         """
-        from mc2core.posterior.hierarchy import find_hierarchy
+        from mc2core.posterior.descent import find_hierarchy
 
         self.hierarchy = find_hierarchy(self, corpus)
         return self.hierarchy
@@ -757,36 +754,27 @@ class Posterior:
             storage.check_format(meta["format"], FORMAT)
             _check_provenance(meta["provenance"], meta["n_samples"])
             dimensions = meta["dimensions"]
-            sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
+            sizes = {"V": len(meta["vocabulary"]), "D": sum(dimensions.values())}
             samples = []
             for i in range(meta["n_samples"]):
                 samples.append(unpack_sample(arrays, f"{i}.", sizes))
                 sizes["J"] = len(samples[0].cluster)
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
-            lengths = {
-                name: family.length(dimensions[name])
-                for name, family in families.items()
-                if isinstance(family, VectorFamily)
-            }
-            units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             if "fingerprints" in arrays:
                 storage.check_arrays(arrays, {"fingerprints": storage.Stored("i", "N")}, {})
+            posterior = cls(
+                samples,
+                families,
+                **{name: meta.get(name) for name in _STORED},
+                fingerprints=arrays.get("fingerprints"),
+            )
+            lengths = posterior.vector_lengths
+            posterior.units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
             if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
-                kept.units = units
-            posterior = cls(
-                samples=samples,
-                families=families,
-                dimensions=meta["dimensions"],
-                vocabulary=meta["vocabulary"],
-                context_names=meta["context_names"],
-                units=units,
-                provenance=meta["provenance"],
-                imported=meta.get("imported"),
-                hierarchy=unpack_hierarchy(arrays, stored_documents(arrays, sizes.get("J", 0))),
-                fingerprints=arrays.get("fingerprints"),
-                kept=kept,
-            )
+                kept.units = posterior.units
+                posterior.kept = kept
+            posterior.hierarchy = unpack_hierarchy(arrays, stored_documents(arrays, sizes.get("J", 0)))
             if posterior.hierarchy is not None:
                 posterior.hierarchy = replace(posterior.hierarchy, samples=posterior.clusterings)
             return restored(posterior, arrays)

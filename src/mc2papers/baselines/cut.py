@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.descent import find_hierarchy
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import Baseline, Fitted
 

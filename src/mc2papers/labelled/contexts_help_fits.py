@@ -15,7 +15,7 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.descent import find_hierarchy
 from mc2core.posterior.scores import agreement, evaluate
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.labelled.contexts_help import CONTEXT, KMEANS, RANDOM, WORDS

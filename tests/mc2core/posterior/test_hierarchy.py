@@ -16,8 +16,9 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.running.loop import fit
-from mc2core.posterior import Sample, SparseRows, clustering, hierarchy, mixture
-from mc2core.posterior.hierarchy import Hierarchy, find_hierarchy, merge_clusters
+from mc2core.posterior import Sample, SparseRows, clustering, descent, hierarchy, mixture
+from mc2core.posterior.descent import find_hierarchy, merge_clusters
+from mc2core.posterior.hierarchy import Hierarchy
 
 FAMILIES = {
     "year": NormalGamma(0.2, 0.7, 1.3, 0.9),
@@ -172,7 +173,7 @@ class TestSteps:
     @pytest.mark.parametrize("omega", [math.inf, 1.3])
     def test_each_joins_the_best_pair_and_moves_documents_to_gain(self, omega, monkeypatch):
         """Of MC2 with three contexts, with a document level and without."""
-        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
+        monkeypatch.setattr(descent, "SWEEPS", 50)
         corpus = small_corpus()
         found = find_hierarchy(mc2_of(corpus, omega=omega), corpus)
         assert len(found.document) > 5
@@ -180,7 +181,7 @@ class TestSteps:
 
     @pytest.mark.parametrize("strength", [0.0, 0.25])
     def test_contexts_weigh_by_their_strength(self, strength, monkeypatch):
-        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
+        monkeypatch.setattr(descent, "SWEEPS", 50)
         corpus, plain = small_corpus(), Corpus(small_corpus().content)
         tokens = corpus.content.toarray().reshape(N_DOCUMENTS, N_TOPICS, 3).sum(axis=2)
 
@@ -197,7 +198,7 @@ class TestSteps:
         assert np.allclose(found.scores, alone.scores) == (strength == 0.0)
 
     def test_those_of_fastex_hold_words(self, monkeypatch):
-        monkeypatch.setattr(hierarchy, "SWEEPS", 50)
+        monkeypatch.setattr(descent, "SWEEPS", 50)
         corpus = small_corpus().with_contexts({})
         posterior = fit(
             corpus, *fastex(n_clusters=9, proposal="exact", topic_word_prior=0.2), iterations=1, seed=2
@@ -220,7 +221,7 @@ class TestSteps:
         for seed in range(5):
             posterior = mc2_of(corpus, seed)
             refined = find_hierarchy(posterior, corpus)
-            monkeypatch.setattr(hierarchy, "WORK", 0)
+            monkeypatch.setattr(descent, "WORK", 0)
             alone = find_hierarchy(posterior, corpus)
             monkeypatch.undo()
             assert not len(alone.document)
@@ -232,21 +233,21 @@ class TestSteps:
         corpus = small_corpus()
         posterior = mc2_of(corpus)
         products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
-        monkeypatch.setattr(hierarchy, "WORK", hierarchy.SWEEPS * products * 4.5**2 / 2)
+        monkeypatch.setattr(descent, "WORK", descent.SWEEPS * products * 4.5**2 / 2)
         moved = find_hierarchy(posterior, corpus).table().set_index("clusters")["moved"]
         assert not moved.loc[5:].any()
         assert moved.loc[:4].any()
 
     def test_documents_move_after_each_tenth_of_the_clusters(self, monkeypatch):
-        corpus, seen, sweep = small_corpus(), [], hierarchy._Clusters.sweep
+        corpus, seen, sweep = small_corpus(), [], descent._Clusters.sweep
 
         def noted(clusters):
             seen.append(clusters.n)
             return sweep(clusters)
 
-        monkeypatch.setattr(hierarchy._Clusters, "sweep", noted)
+        monkeypatch.setattr(descent._Clusters, "sweep", noted)
         products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
-        monkeypatch.setattr(hierarchy, "WORK", 8 * 23 * products)  # enough for sizes up to sqrt(2 * 8 * 23)
+        monkeypatch.setattr(descent, "WORK", 8 * 23 * products)  # enough for sizes up to sqrt(2 * 8 * 23)
         find_hierarchy(mc2_of(corpus, n_clusters=24), corpus)
         assert seen == [23, *range(20, 1, -1)]
 
@@ -256,20 +257,20 @@ class TestSteps:
         cluster = posterior.samples[0].cluster.copy()
         cluster[[2, 20]] = -1
         posterior = replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster), *posterior.samples[1:]])
-        for work, is_kept in ((hierarchy.WORK, True), (0, False)):
-            monkeypatch.setattr(hierarchy, "WORK", work)
+        for work, is_kept in ((descent.WORK, True), (0, False)):
+            monkeypatch.setattr(descent, "WORK", work)
             whole = find_hierarchy(posterior, corpus)
-            monkeypatch.setattr(hierarchy, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
+            monkeypatch.setattr(descent, "blocks", lambda corpus, width: mixture.blocks(corpus, width, 5))
             assert find_hierarchy(posterior, corpus).cut(3).tolist() == whole.cut(3).tolist()
             assert np.allclose(find_hierarchy(posterior, corpus).scores, whole.scores, rtol=1e-12, atol=0)
-            held = hierarchy._Held.of(posterior, corpus, posterior.representative, posterior.cluster)
-            assert (held.counts is not None) == is_kept
-            assert held.numbers.n_documents == (N_DOCUMENTS if is_kept else N_DOCUMENTS % 5)
-            monkeypatch.setattr(hierarchy, "blocks", mixture.blocks)
+            workspace = descent.Workspace.from_posterior(posterior, corpus, posterior.representative, posterior.cluster)
+            assert (workspace.counts is not None) == is_kept
+            assert workspace.numbers.n_documents == (N_DOCUMENTS if is_kept else N_DOCUMENTS % 5)
+            monkeypatch.setattr(descent, "blocks", mixture.blocks)
 
     def test_whole_numbers_keep_the_sums_of_documents(self):
         tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
-        assert hierarchy._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
+        assert descent._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
 
 
 class TestHierarchy:
@@ -504,7 +505,7 @@ class TestHierarchy:
         posterior = mc2_of(corpus, families={})
         with pytest.raises(ValueError, match="the corpus has 23 documents, but the model was fitted on 24"):
             posterior.find_hierarchy(corpus.subset(np.arange(23)))
-        monkeypatch.setattr(hierarchy, "MAX_CLUSTERS", 6)
+        monkeypatch.setattr(descent, "MAX_CLUSTERS", 6)
         with pytest.raises(ValueError, match="7 clusters of 4 topics, words or names are too many for a hierarchy"):
             posterior.find_hierarchy(corpus)
         none = replace(posterior.samples[0], cluster=np.full(N_DOCUMENTS, -1, np.int32))
@@ -515,14 +516,14 @@ class TestHierarchy:
         ("columns", "most"), [(0, 5000), (100, 5000), (10_000, 2621), (50_000, 1172), (2**27, 1), (2**28, 0)]
     )
     def test_clusters_are_limited_by_memory_and_time(self, columns, most):
-        assert hierarchy.most_clusters(columns) == most
-        assert not hierarchy.are_too_many(most, columns)
-        assert hierarchy.are_too_many(most + 1, columns)
+        assert descent.most_clusters(columns) == most
+        assert not descent.are_too_many(most, columns)
+        assert descent.are_too_many(most + 1, columns)
 
     def test_a_fit_has_none_where_a_score_is_no_number(self, monkeypatch, tmp_path):
         """And its files can be read: what is stored is refused by the reader otherwise."""
         corpus = small_corpus()
-        monkeypatch.setattr(hierarchy._Clusters, "score", lambda self: np.nan)
+        monkeypatch.setattr(descent._Clusters, "score", lambda self: np.nan)
         with pytest.raises(ValueError, match="the log marginal likelihood of a cut is not a number"):
             mc2_of(corpus).find_hierarchy(corpus)
         corpus.save(tmp_path / "data")

@@ -16,7 +16,7 @@ topics.
 
 If the number of clusters is fixed and all are in use, no cluster can be split, so two classes in one cluster of k-means
 would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
-(:mod:`mc2core.posterior.hierarchy`) halfway through the last sweeps (docs/notes/labelled.md).
+(:mod:`mc2core.posterior.descent`) halfway through the last sweeps (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def starts_to_try(
     if corpus.n_tokens > _MAX_TRIED:
         return [Start(min(model.n_clusters or clusters[0], n_documents), topics[-1])]
     if fixed := model.n_clusters:
-        from mc2core.posterior.hierarchy import are_too_many
+        from mc2core.posterior.descent import are_too_many
 
         columns = _GROWTH * topics[-1] + dimension
         most, more = min(fixed, n_documents), min(_FOR_ONE * fixed, n_documents)
@@ -279,7 +279,7 @@ def _consolidate_topics(state: DocumentLevelState, seed: int, iteration: int) ->
 
 def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
     """Merge clusters to the fixed number; then every cluster is at epsilon, from which its tau is drawn."""
-    from mc2core.posterior.hierarchy import merge_clusters
+    from mc2core.posterior.descent import merge_clusters
 
     model = state.model
     posterior = posterior_of(model, corpus, [state.sample()], {})

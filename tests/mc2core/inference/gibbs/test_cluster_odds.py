@@ -12,7 +12,7 @@ from mc2core.inference.gibbs.cluster_odds import log_odds_of_clusters
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.running.loop import fit
 from mc2core.models import HDP, MC2
-from mc2core.posterior.hierarchy import find_hierarchy
+from mc2core.posterior.descent import find_hierarchy
 
 TOPICS, OF_TOPIC, DOCUMENTS, LENGTH = 6, 5, 120, 40
 
