@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.inference.fastex.hashed import propose_all
+from mc2core.inference.fastex.hashed_kernels import propose_all
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import fit
 from mc2papers import other_work

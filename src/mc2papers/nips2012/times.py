@@ -13,7 +13,8 @@ import pandas as pd
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.inference.fastex.hashed import FIT_PROJECTION_AFTER, propose_all
+from mc2core.inference.fastex.hashed import FIT_PROJECTION_AFTER
+from mc2core.inference.fastex.hashed_kernels import propose_all
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate

@@ -460,10 +460,10 @@ def choose_ahead(key, first, last, chain, cluster, ahead, scores, likely):
 def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
     """Draw the cluster of each of documents ``first`` to ``last - 1`` in order, in place.
 
-    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for these documents. They are valid until a
-    document moves; then the sweep stops. Sizes, tables and terms of the mixture are updated. ``moves`` (2,) int64 as in
-    :func:`.hashed.sweep`. Returns the document after the last one, or -1 - j if document j has scores that are not
-    finite.
+    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
+    then the sweep stops. The mixture's sizes, tables and terms follow. ``moves`` (2,) int64 as in
+    :func:`.hashed_kernels.sweep`. Returns the document after the last one, or -1 - j where document j has scores that
+    are not finite.
     """
     constants, log_gamma, cells, tables, sizes, terms = chain
     n_k, sums, squares = sizes

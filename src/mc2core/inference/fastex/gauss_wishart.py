@@ -172,8 +172,8 @@ def write_document(documents, j, x):
 def sweep(key, priors, documents, clusters, cluster, moves, work):
     """Draw the cluster of each document in order, in place; then recompute all factors.
 
-    ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j if document j has
-    scores that are not finite.
+    ``moves`` (2,) int64 as in :func:`.hashed_kernels.sweep`. Returns the number of documents, or -1 - j where document
+    j has scores that are not finite.
     """
     stream = np.zeros(2, np.uint64)
     for j in range(cluster.size):

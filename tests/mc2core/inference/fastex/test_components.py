@@ -35,12 +35,12 @@ from mc2core.inference.fastex.exact import (
     excess,
     score_clusters,
 )
-from mc2core.inference.fastex.hashed import (
+from mc2core.inference.fastex.hashed import HashedState
+from mc2core.inference.fastex.hashed_kernels import (
     MAX_LOG_WEIGHT_RATIO,
     NO_CLUSTER,
     Columns,
     HashedConstants,
-    HashedState,
     choose,
     draw,
     padded,

@@ -14,7 +14,8 @@ from mc2core.inference.fastex import engine as fastex_engine
 from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.inference.fastex.exact import ExactState
-from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, workspace
+from mc2core.inference.fastex.hashed import HashedState
+from mc2core.inference.fastex.hashed_kernels import add_or_remove, choose, workspace
 from mc2core.inference.fastex.sparse_counts import add_to, count_at, count_bits, empty_table, grown
 from mc2core.inference.running.loop import fit
 

@@ -13,7 +13,8 @@ from mc2core.compute import streams
 from mc2core.compute.streams import argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState
-from mc2core.inference.fastex.hashed import BLOCK, HashedState, choose, draw, workspace
+from mc2core.inference.fastex.hashed import HashedState
+from mc2core.inference.fastex.hashed_kernels import BLOCK, choose, draw, workspace
 from mc2core.inference.running.loop import fit
 
 SMALL = Corpus(np.random.default_rng(0).poisson(1.0, (5, 4)))

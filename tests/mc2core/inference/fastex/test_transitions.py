@@ -32,7 +32,8 @@ from mc2core.compute.streams import draw_from_logs
 from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState, Terms, fill_terms, weigh_document
-from mc2core.inference.fastex.hashed import HashedState, choose, log_acceptance, workspace
+from mc2core.inference.fastex.hashed import HashedState
+from mc2core.inference.fastex.hashed_kernels import choose, log_acceptance, workspace
 from mc2core.inference.fastex.sparse_counts import log_evidence_in
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
