@@ -7,16 +7,14 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from mc2core.base.pages import facts
 from mc2core.base.progress import showing
-from mc2core.corpus import Corpus
 from mc2core.inference.running import loop
 from mc2core.inference.running.summary import add_hierarchy, sentence
-from mc2core.posterior import Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from mc2core.explore.description import Description
     from mc2core.explore.rerun import Rerun
     from mc2core.explore.words import Names
-    from mc2core.inference.base import State
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +32,7 @@ _SHARES = ("documents", "count", "share", "low", "high", "is_notable")
 
 
 @dataclass(repr=False)
-class Fit:
+class Fit(loop.RunResult):
     """Result of :func:`fit`: the posterior and the documents, with tables as DataFrames.
 
     ``Fit(posterior, corpus)`` gives the same tables for a loaded posterior. ``corpus`` may contain the fitted documents
@@ -51,18 +48,8 @@ class Fit:
         As in :class:`mc2core.inference.running.loop.RunResult`. For a loaded posterior, state and trace are None.
     """
 
-    posterior: Posterior
-    corpus: Corpus
-    state: State = None  # type: ignore[assignment]
-    trace: pd.DataFrame = None  # type: ignore[assignment]
-    provenance: dict[str, Any] = field(default_factory=dict)
-    snapshots: Posterior | None = None
     names: Names = field(default_factory=dict)
     threads: int = 1
-
-    def __repr__(self) -> str:
-        length = "" if self.trace is None else f"{loop.length_of(self.trace)}, "
-        return f"Fit({length}{self.posterior!r})"
 
     @cached_property
     def description(self) -> Description:
@@ -418,8 +405,7 @@ class Fit:
 
 def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parameters, Fit]:
     def of(done: loop.RunResult) -> Fit:
-        parts: dict[str, Any] = {one.name: getattr(done, one.name) for one in fields(done)}
-        return Fit(**parts, threads=done.provenance.get("threads", 1))
+        return Fit(**vars(done), threads=done.provenance.get("threads", 1))
 
     @functools.wraps(run)
     def fit(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Fit:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,14 +84,15 @@ class RunResult:
     """
 
     posterior: Posterior
-    state: State
-    trace: pd.DataFrame
-    provenance: dict[str, Any]
     corpus: Corpus
+    state: State = None  # type: ignore[assignment]
+    trace: pd.DataFrame = None  # type: ignore[assignment]
+    provenance: dict[str, Any] = field(default_factory=dict)
     snapshots: Posterior | None = None
 
     def __repr__(self) -> str:
-        return f"RunResult({length_of(self.trace)}, {self.posterior!r})"
+        length = "" if self.trace is None else f"{length_of(self.trace)}, "
+        return f"{type(self).__name__}({length}{self.posterior!r})"
 
 
 def length_of(trace: pd.DataFrame) -> str:
@@ -589,7 +590,7 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
     if is_one_cluster(numbers):
         logger.info(ONE_CLUSTER)
     about = posterior.provenance | timing | {"inferred": numbers} | environment()
-    return RunResult(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, given, shown)
+    return RunResult(posterior, given, first.state, pd.DataFrame(_rows(chains, 0, least)), about, shown)
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
