@@ -322,7 +322,7 @@ def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str]
     return [*pd.Index(common).difference(known, sort=False)]
 
 
-def conform(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
+def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
     """Return the documents of ``corpus`` with the columns of ``schema``.
 
     Words and values that the schema lacks are left out and counted. A context that the corpus lacks is missing in all

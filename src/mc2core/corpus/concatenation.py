@@ -46,7 +46,7 @@ def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
             vectors={**schema.vectors, **{name: other.vectors[name] for name in new if name in other.vectors}},
         )
         schema, _ = alignment.extended(replace(schema, units=units), corpus, 1)
-    parts = [alignment.conform(make, corpus, schema)[0] for corpus in corpora]
+    parts = [alignment.reindex_to_schema(make, corpus, schema)[0] for corpus in corpora]
     labels, label_names = _labels(corpora)
     united: Corpus = make(
         sp.vstack([part.content for part in parts], format="csr"),

@@ -147,7 +147,7 @@ def test_a_name_gets_a_column_where_enough_documents_have_it():
         schema, names = alignment.extended(alignment.schema_of(known), new, least)
         assert names == alignment.New(words, {"author": authors} if authors else {})
         assert schema.words == ["ash", *words]
-        placed, _ = alignment.conform(Corpus, new, schema)
+        placed, _ = alignment.reindex_to_schema(Corpus, new, schema)
         assert alignment.new_to(known, placed) == names
     with pytest.raises(ValueError, match="new_columns is 0; it must be"):
         alignment.extended(alignment.schema_of(known), new, 0)

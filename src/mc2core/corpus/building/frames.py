@@ -223,8 +223,8 @@ def _told(corpus: Any, missing: Missing) -> Any:
 
 
 def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """Return the corpus with the columns of a schema, and log what was left out, as datasheets report it for files."""
-    followed, unknown = alignment.conform(make, corpus, schema)
+    """The corpus in the columns of a pattern; what was lost is logged, as datasheets report it for files."""
+    followed, unknown = alignment.reindex_to_schema(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))
         logger.warning("left out of the new documents: %s", listed)

@@ -142,7 +142,7 @@ def read_own(
     gone = alignment.lacking(corpus, used, optional)
     if new_columns is not None:
         schema, _ = alignment.extended(schema, corpus, new_columns)
-    corpus, unknown = alignment.conform(Corpus, corpus, schema)
+    corpus, unknown = alignment.reindex_to_schema(Corpus, corpus, schema)
     return corpus, [*dropped, *unknown, *gone]
 
 

@@ -379,7 +379,7 @@ def _add_documents(
         raise ValueError("documents cannot be added to a fit of observations; fit all documents again")
     corpus, before, dropped = _new_documents(new, posterior, columns)
     schema = _with_new_columns(posterior, corpus, new_columns)
-    placed, unknown = alignment.conform(Corpus, corpus, schema)
+    placed, unknown = alignment.reindex_to_schema(Corpus, corpus, schema)
     for one in (dropped := [*dropped, *unknown]):
         logger.warning("left out: %s", one)
     contexts = StackedContexts(placed, posterior.families)
@@ -438,7 +438,7 @@ def _new_documents(
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
     n_before, before, schema = len(posterior.cluster), None, alignment.schema_of(posterior)
     if corpus.n_documents >= n_before:
-        old, _ = alignment.conform(Corpus, corpus.subset(np.arange(n_before)), schema)
+        old, _ = alignment.reindex_to_schema(Corpus, corpus.subset(np.arange(n_before)), schema)
         if posterior.was_fitted_on(old):
             before = old
             if corpus.n_documents > n_before:
@@ -478,8 +478,8 @@ def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -
 
 
 def _together(before: Corpus, placed: Corpus, schema: alignment.Schema) -> Corpus:
-    """Return old and new documents in one corpus with the columns of the updated fit."""
-    old, _ = alignment.conform(Corpus, before, schema)
+    """Old and new documents in one corpus with the columns of the updated fit."""
+    old, _ = alignment.reindex_to_schema(Corpus, before, schema)
     whole = Corpus.concatenate([old, placed])
     whole.imported = before.imported
     return whole

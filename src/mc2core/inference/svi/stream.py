@@ -289,9 +289,9 @@ class Stream:
         known = {name: one for name, one in corpus.contexts.items() if name in self._kept.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
-        placed, dropped = alignment.conform(Corpus, corpus, pattern)
+        placed, dropped = alignment.reindex_to_schema(Corpus, corpus, pattern)
         if new.words or new.values:
-            self._kept, _ = alignment.conform(Corpus, self._kept, pattern)
+            self._kept, _ = alignment.reindex_to_schema(Corpus, self._kept, pattern)
             self._state.add_columns(StackedContexts(self._kept, self.model.contexts), len(pattern.words))
             self._posterior = None
         return placed, new, dropped

@@ -18,7 +18,7 @@ from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.base.checks import counted
-from mc2core.corpus.alignment import conform, schema_of
+from mc2core.corpus.alignment import reindex_to_schema, schema_of
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
@@ -363,9 +363,9 @@ class TestRead:
         known = {name for row in rows for name in row if name in wanted}
         if not known and corpus.n_tokens:
             with pytest.raises(ValueError, match=re.escape(f"among the {counted(len(wanted), 'words')} of")):
-                conform(Corpus, corpus, schema_of(like))
+                reindex_to_schema(Corpus, corpus, schema_of(like))
             return
-        found, dropped = conform(Corpus, corpus, schema_of(like))
+        found, dropped = reindex_to_schema(Corpus, corpus, schema_of(like))
         assert found.content.toarray().tolist() == [[row.get(name, 0) for name in wanted] for row in rows]
         lost = [(name, count) for row in rows for name, count in row.items() if name not in wanted]
         numbers = {one.what: one.number for one in dropped}
