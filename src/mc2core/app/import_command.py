@@ -252,7 +252,7 @@ def _import(options: argparse.Namespace) -> None:
         dropped = [*dropped, Dropped("documents", int(is_known.sum()), "the corpus has their ids already")]
     corpus.imported = {**(corpus.imported or {}), "digest": storage.digest_path(options.input)}
     missing = [name for name in corpus.contexts if like and corpus.missing(name).all()]
-    new = [] if like is None or new_columns is None else new_to(like, corpus).told()
+    new = [] if like is None or new_columns is None else new_to(like, corpus).messages()
     source = f"imported from {options.input.name}" + (f", like {options.like}" if options.like else "")
     if options.append:
         new = [f"{counted(corpus.n_documents, 'documents')}: {options.input.name}", *new]

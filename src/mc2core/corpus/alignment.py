@@ -268,13 +268,13 @@ def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[st
 
 
 @dataclass(frozen=True)
-class New:
+class NewColumns:
     """New words, and new values of contexts of counts, that get columns."""
 
     words: list[str]
     values: dict[str, list[str]]
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Return numbers and names for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
         more = {what: ", ..." if len(names) > _MAX_NAMED else "" for what, names in lists.items()}
@@ -285,7 +285,7 @@ class New:
         ]
 
 
-def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
+def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, NewColumns]:
     """Return ``schema`` with additional columns for new words and values of ``corpus``.
 
     Parameters
@@ -302,10 +302,10 @@ def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, New]:
             continue
         if new := _new_names(corpus.contexts[name], names, known, least):
             values[name], columns[name] = new, [*known, *new]
-    return replace(schema, words=[*schema.words, *words], columns=columns), New(words, values)
+    return replace(schema, words=[*schema.words, *words], columns=columns), NewColumns(words, values)
 
 
-def new_to(like: HasSchema, corpus: Corpus) -> New:
+def new_to(like: HasSchema, corpus: Corpus) -> NewColumns:
     """Return the words and values of the aligned ``corpus`` that ``like`` lacks."""
     before, now = schema_of(like), schema_of(corpus)
     values = {
@@ -313,7 +313,7 @@ def new_to(like: HasSchema, corpus: Corpus) -> New:
         for name, names in now.columns.items()
         if names is not None and name not in before.unused
     }
-    return New(now.words[len(before.words) :], {name: new for name, new in values.items() if new})
+    return NewColumns(now.words[len(before.words) :], {name: new for name, new in values.items() if new})
 
 
 def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str], least: int) -> list[str]:

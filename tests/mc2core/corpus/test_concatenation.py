@@ -145,7 +145,7 @@ def test_a_name_gets_a_column_where_enough_documents_have_it():
     new = corpus(["ash", "birch", "cedar"], [[1, 7, 0], [0, 1, 2]], ["bob", "eve"], [[1, 0], [1, 1]])
     for least, words, authors in ((1, ["birch", "cedar"], ["bob", "eve"]), (2, ["birch"], ["bob"]), (3, [], [])):
         schema, names = alignment.extended(alignment.schema_of(known), new, least)
-        assert names == alignment.New(words, {"author": authors} if authors else {})
+        assert names == alignment.NewColumns(words, {"author": authors} if authors else {})
         assert schema.words == ["ash", *words]
         placed, _ = alignment.reindex_to_schema(Corpus, new, schema)
         assert alignment.new_to(known, placed) == names

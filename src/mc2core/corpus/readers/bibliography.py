@@ -120,7 +120,7 @@ class Works:
             yield place, [row.get(name) for name in columns]
 
 
-def told(counts: Mapping[str, int]) -> list[str]:
+def messages(counts: Mapping[str, int]) -> list[str]:
     """Return sentences on a bibliography from the ``counts`` of :class:`Works`."""
     one = Counter(counts)
     notes = [f"{counted(one['records'], 'records')}; the text of a document is its title and abstract"]

@@ -153,7 +153,7 @@ def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema |
     if path.is_file() and bibliography.format_of(path) is None:
         raise ValueError(f"{path} is not a bibliography; {bibliography.FORMATS}")
     corpus, dropped = read_own(path, settings, like)
-    notes = bibliography.told((corpus.imported or {})[BIBLIOGRAPHY])
+    notes = bibliography.messages((corpus.imported or {})[BIBLIOGRAPHY])
     logger.warning("%s: %s", path, "; ".join([*notes, *map(str, dropped)]))
     return corpus
 
@@ -252,10 +252,10 @@ def notes_of(corpus: Corpus) -> list[str]:
     """Return notes for a datasheet on how words were extracted."""
     from mc2core.corpus.building.tokens import has_pairs
     from mc2core.corpus.embeddings import projection_of
-    from mc2core.corpus.readers.bibliography import told
+    from mc2core.corpus.readers.bibliography import messages
 
     settings, of_works = ((corpus.imported or {}).get(key, {}) for key in ("settings", BIBLIOGRAPHY))
-    notes = told(of_works) if of_works else []
+    notes = messages(of_works) if of_works else []
     if "text" in settings:
         rule = {
             "unicode": "letters, marks and digits of any script, lower case, an apostrophe inside kept",

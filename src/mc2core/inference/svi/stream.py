@@ -284,7 +284,7 @@ class Stream:
         """Add fingerprints of documents to the attribute ``taken``."""
         self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
-    def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.New, list[Dropped]]:
+    def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.NewColumns, list[Dropped]]:
         """Run :meth:`grow`, and also return the names with new columns and the names that were left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._kept.contexts}
         corpus = corpus.with_contexts(known)

@@ -373,7 +373,7 @@ def test_books_of_pubmed_are_counted(tmp_path):
     path.write_text(PUBMED.replace("</PubmedArticleSet>", "<PubmedBookArticle/></PubmedArticleSet>"))
     counts = bibliography.read(path).counts
     assert (counts["records"], counts["books"]) == (3, 1)
-    assert "books left out: 1 (PubMed gives them other fields)" in bibliography.told(counts)
+    assert "books left out: 1 (PubMed gives them other fields)" in bibliography.messages(counts)
 
 
 def test_texts_of_a_bibliography_are_read_again(tmp_path):
