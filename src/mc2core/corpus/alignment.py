@@ -256,7 +256,7 @@ def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[str]) -> list[Dropped]:
+def missing_columns(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[str]) -> list[Dropped]:
     """Return the columns in ``settings``, other than words and contexts, that ``corpus`` lacks."""
     kept = [column for column in (settings.get("id"), *settings.get("keep", ())) if column in optional]
     gone = [Dropped("columns", 1, f"{name!r}, not among those given") for name in kept if name not in corpus.documents]

@@ -148,7 +148,7 @@ def from_dataframe(
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     if schema is None:
         return _told(corpus, layout.missing)
-    return _like(make, corpus, schema, [*dropped, *alignment.lacking(corpus, settings, optional)])
+    return _like(make, corpus, schema, [*dropped, *alignment.missing_columns(corpus, settings, optional)])
 
 
 def _schema(like: Any) -> alignment.Schema | None:

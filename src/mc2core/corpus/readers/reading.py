@@ -139,7 +139,7 @@ def read_own(
         corpus = corpus.with_embeddings(vectors, like)
     if schema is None:
         return corpus, dropped
-    gone = alignment.lacking(corpus, used, optional)
+    gone = alignment.missing_columns(corpus, used, optional)
     if new_columns is not None:
         schema, _ = alignment.extended(schema, corpus, new_columns)
     corpus, unknown = alignment.reindex_to_schema(Corpus, corpus, schema)
