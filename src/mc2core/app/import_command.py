@@ -209,7 +209,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--embed needs running text (--text), or a folder of texts")
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns needs --append or --like")
-    with storage.only_one(options.out, "another import"):  # the contents stay until this process ends
+    with storage.exclusive_lock(options.out, "another import"):  # what it finds there stays until this one ends
         if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
             raise ValueError(
                 f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"

@@ -250,7 +250,7 @@ def take_lock(handle: int, *, wait: bool) -> bool | None:
 
 
 @contextlib.contextmanager
-def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+def exclusive_lock(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Hold the lock of ``path`` within the block: a file ``.<name>.lock`` next to it, removed at the end.
 
     Folders made for the lock are removed as well if they are empty. Raises ValueError if another process holds the

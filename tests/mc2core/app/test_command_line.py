@@ -504,7 +504,7 @@ class TestFit:
 
     def test_a_second_one_into_the_same_folder_is_refused(self, fitted, tmp_path, capsys):
         command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
-        with storage.only_one(tmp_path / "posterior.npz", "a test"):
+        with storage.exclusive_lock(tmp_path / "posterior.npz", "a test"):
             assert main(command) == 2
         error = f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that is still running; wait for it or "
         assert capsys.readouterr().err.startswith(error)

@@ -90,7 +90,7 @@ def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsy
 def test_two_imports_at_once_do_not_replace_each_other(tmp_path, capsys, option):
     """Both had looked for a corpus before either was written: the first was lost, and both ended with 0."""
     rows = written(tmp_path / "new.jsonl")
-    with storage.only_one(tmp_path / "data", "another import"):
+    with storage.exclusive_lock(tmp_path / "data", "another import"):
         assert main(["import", rows, *COLUMNS, *option, "--out", str(tmp_path / "data")]) == 2
     said = f"{tmp_path / 'data'} is in use by another import that is still running; wait for it or write elsewhere\n"
     assert said in capsys.readouterr().err

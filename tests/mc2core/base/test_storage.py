@@ -156,22 +156,22 @@ class TestLock:
     def test_one_process_at_a_time_holds_it(self, tmp_path):
         path = tmp_path / "new" / "posterior.npz"
         with (
-            storage.only_one(path, "another fit"),
+            storage.exclusive_lock(path, "another fit"),
             pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that is still running"),
-            storage.only_one(path, "another fit"),
+            storage.exclusive_lock(path, "another fit"),
         ):
             pass
-        with storage.only_one(path, "another fit"):
+        with storage.exclusive_lock(path, "another fit"):
             pass
         assert files_of(tmp_path) == []
 
     def test_folders_made_for_it_that_are_empty_go(self, tmp_path):
         (tmp_path / "old").mkdir()
         for path in (tmp_path / "a/b/posterior.npz", tmp_path / "old/posterior.npz"):
-            with pytest.raises(ValueError, match="refused"), storage.only_one(path, "another fit"):
+            with pytest.raises(ValueError, match="refused"), storage.exclusive_lock(path, "another fit"):
                 raise ValueError("refused")
         assert files_of(tmp_path) == ["old"]
-        with storage.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
+        with storage.exclusive_lock(tmp_path / "a/b/posterior.npz", "another fit"):
             (tmp_path / "a/file").write_text("")
         assert files_of(tmp_path / "a") == ["file"]
 

@@ -83,7 +83,7 @@ def fit_corpus(
             done.posterior.save(posterior)
         storage.write_json(folder / "provenance.json", done.provenance | ({"missing": missing} if missing else {}))
 
-    with stopping.install(), storage.only_one(posterior, "another fit"), _with_spark(spark):
+    with stopping.install(), storage.exclusive_lock(posterior, "another fit"), _with_spark(spark):
         done = fit(
             part,
             specified,

@@ -175,7 +175,7 @@ def update_fit(
         if out.resolve() == fit.resolve():
             raise ValueError("the update of a fit by gibbs is a new fit; give another folder with --out")
         sweeps = SWEEPS if iterations is None else whole("iterations", iterations)
-        with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
+        with stopping.install(), storage.exclusive_lock(out / POSTERIOR, "another fit"), showing(progress):
             return _add_documents(file, new, out, columns, new_columns, sweeps, threads)
     if engine != "svi":
         raise ValueError(
@@ -184,7 +184,7 @@ def update_fit(
         )
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi uses each new document once")
-    with stopping.install(), storage.only_one(out / POSTERIOR, "another fit"), showing(progress):
+    with stopping.install(), storage.exclusive_lock(out / POSTERIOR, "another fit"), showing(progress):
         return _go_on(
             file.latest(), new, out, total_samples, columns, 1 if new_columns is None else new_columns, threads
         )
