@@ -136,7 +136,7 @@ def form_of(path: Path) -> str:
 
 
 @contextmanager
-def whole_gzip(path: Path) -> Iterator[None]:
+def reporting_damage(path: Path) -> Iterator[None]:
     """Report errors of gzip as damage of the file."""
     try:
         yield
@@ -161,7 +161,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield lines as :func:`lines_of`; bytes that are not UTF-8 become halves of surrogate pairs."""
     is_packed = path.suffix.lower() == ".gz"
-    with whole_gzip(path), open_text(path, is_packed) as stream:
+    with reporting_damage(path), open_text(path, is_packed) as stream:
         number, size = 0, 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1

@@ -18,7 +18,7 @@ from typing import Any
 
 from mc2core.base.checks import counted, shown
 from mc2core.base.faults import Fault
-from mc2core.base.records import csv_rows, delimiter_of, find_columns, json_lines, lines_of, whole_gzip
+from mc2core.base.records import csv_rows, delimiter_of, find_columns, json_lines, lines_of, reporting_damage
 from mc2core.corpus.readers import pubmed
 from mc2core.corpus.readers.authors import author_of
 
@@ -188,7 +188,7 @@ def read(path: Path) -> Works:
     kept: list[_Found] = []
     by_id: dict[tuple[str, str], dict[str, Any]] = {}
     by_title: dict[str, list[dict[str, Any]]] = {}
-    with whole_gzip(path):
+    with reporting_damage(path):
         for place, found in _READERS[form](path):
             counts["records"] += 1
             if not found:

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from mc2core.base import memory
 from mc2core.base.checks import counted
-from mc2core.base.records import GZIP_RATIO, open_text, refuse_bomb, whole_gzip
+from mc2core.base.records import GZIP_RATIO, open_text, refuse_bomb, reporting_damage
 from mc2core.corpus import Corpus
 from mc2core.corpus.checks import csr_of
 from mc2core.corpus.readers.table import read_vocabulary
@@ -53,7 +53,7 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
         raise ValueError(f"{path} is missing")
     words = read_vocabulary(_vocabulary_beside(path) if vocabulary is None else vocabulary)
     with open_text(path, _is_packed(path)) as stream:
-        with whole_gzip(path):
+        with reporting_damage(path):
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
         if n_words != len(words):
             raise ValueError(f"{path} announces {counted(n_words, 'words')}, but the vocabulary has {len(words)}")
@@ -157,7 +157,7 @@ def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
 
     entries = lines()
     while True:
-        with whole_gzip(path), warnings.catch_warnings():
+        with reporting_damage(path), warnings.catch_warnings():
             warnings.simplefilter("error", DeprecationWarning)  # NumPy 1 reads "0.5" as 0 and warns
             if (first := next(entries, None)) is None:
                 return
