@@ -51,8 +51,8 @@ from mc2core.inference.fastex.sparse_counts import (
 # around the end. So no more entries than the budget are read for a document, no pair of documents is stored, and the
 # result depends on corpus, settings and seed alone.
 
-#: marks a missing neighbour; these come last
-NOBODY = -1
+#: stands for a neighbour where there are fewer; these come last
+MISSING = -1
 _SEARCH_BLOCK = 2000  # documents whose neighbours one thread looks for at a time
 _PARTS = 4  # of the documents, from which threads build the index
 _PREFETCH_LINES = 4  # of the list that is read next
@@ -73,7 +73,7 @@ class Index(NamedTuple):
 class Sums(NamedTuple):
     """Sums of gains of the documents on a document's lists: an open hash table of a power of 2 of slots."""
 
-    places: np.ndarray  # (S,) int32, NOBODY in empty slots
+    places: np.ndarray  # (S,) int32, MISSING in empty slots
     totals: np.ndarray  # (S,) float32
     touched: np.ndarray  # (S,) int32: slots in use, in the order of their first entries
 
@@ -102,10 +102,10 @@ def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
 def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
-    """Find the neighbours of each document, (J, n_neighbours) int32. Missing neighbours are :data:`NOBODY`."""
+    """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`MISSING` where there are fewer."""
     index = _build_index(content, seed, pool)
     indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
-    graph = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
+    graph = np.full((content.shape[0], n_neighbours), MISSING, np.int32)
     key = streams.key(seed, _PURPOSE)
 
     def find(first: int, last: int) -> None:
@@ -192,7 +192,7 @@ def _find(key, first, last, indptr, words, index, budget, graph):
     while n_slots < 2 * min(budget, order.size):
         n_slots *= 2
     # sums by place, in a table that stays in the caches: one of all documents would not
-    sums = Sums(np.full(n_slots, NOBODY, np.int32), np.zeros(n_slots, np.float32), np.empty(n_slots, np.int32))
+    sums = Sums(np.full(n_slots, MISSING, np.int32), np.zeros(n_slots, np.float32), np.empty(n_slots, np.int32))
     ranks = np.empty(64, np.int32)
     best, score, tie = np.empty(n_neighbours, np.int64), np.empty(n_neighbours, np.float32), np.empty(n_neighbours)
     for place in range(first, last):
@@ -221,7 +221,7 @@ def _find(key, first, last, indptr, words, index, budget, graph):
         for i in range(n_touched):
             slot = sums.touched[i]
             other, total = np.int64(sums.places[slot]), sums.totals[slot]
-            sums.places[slot], sums.totals[slot] = NOBODY, 0.0
+            sums.places[slot], sums.totals[slot] = MISSING, 0.0
             n_best = _keep_best(key, place, other, total, order.size, best, score, tie, n_best)
         for i in range(n_best):
             graph[j, i] = order[best[i]]
@@ -244,9 +244,9 @@ def _add_list(index, r, place, budget, sums, n_touched):
         if other == place:
             continue
         slot = (np.uint64(other) * _SPREAD >> np.uint64(32)) & mask
-        while places[slot] != other and places[slot] != NOBODY:
+        while places[slot] != other and places[slot] != MISSING:
             slot = (slot + np.uint64(1)) & mask
-        if places[slot] == NOBODY:
+        if places[slot] == MISSING:
             places[slot] = other
             touched[n_touched] = slot
             n_touched += 1
