@@ -30,8 +30,8 @@ FAMILIES: dict[str, type[Family]] = {
         BetaBernoulli, BetaBernoulliVector,
     )
 }  # fmt: skip
-#: names to use instead of the names of likelihoods, for families that are named by their priors
-_CALLED = {
+#: what to use in place of a likelihood's name, where families are named by their priors
+_HINTS = {
     **dict.fromkeys(
         ("gaussian", "normal"),
         "use 'normal_gamma' for a number or a date, 'diagonal_normal_gamma' or 'gauss_wishart' for a vector",
@@ -69,7 +69,7 @@ def family_from_settings(settings: Mapping[str, Any]) -> Family:
     rest = dict(settings)
     name = rest.pop("family", None)
     if name not in FAMILIES:
-        hint = f"; {_CALLED[name]}" if name in _CALLED else nearest(name, FAMILIES)
+        hint = f"; {_HINTS[name]}" if name in _HINTS else nearest(name, FAMILIES)
         raise ValueError(f"family {name!r} is not known{hint}")
     known = FAMILIES[name]().settings()
     for key in rest:

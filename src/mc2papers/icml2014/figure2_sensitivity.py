@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: the row from which each other one differs in what it names
 FIRST = "as in figure 2: 20 clusters, 20 topics, v ~ Gamma(1, 1)"
 #: methods of rows that figure 2 shows as well
-_CALLED = {"MC2": FIRST, "MC2, interleaved (ours)": "interleaved kernel (ours)"}
+_TITLES = {"MC2": FIRST, "MC2, interleaved (ours)": "interleaved kernel (ours)"}
 
 
 def sensitivity_table(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
         "sweeps": configuration.config["fit"]["letters"]["iterations"],
         "n_seeds": configuration.config["figure2_sensitivity"]["seeds"],
         "fits": {
-            _CALLED.get(method, method): len(configuration.seeds_of(run))
+            _TITLES.get(method, method): len(configuration.seeds_of(run))
             for run, method in ((run, configuration.runs[run]["method"]) for run in configuration.runs_of(name))
         },
         "corpus": configuration.config["corpora"]["letters"],
