@@ -26,7 +26,7 @@ MAX_INSIDE = 5_000_000
 PER_SCRIPT = 500_000
 """Approximate number of characters of the texts in one script."""
 
-MIN_SHARE, MIN_TIMES = 1 / 2, 5
+MIN_PHRASE_SHARE, MIN_TIMES = 1 / 2, 5
 """In names, a phrase replaces a word if at least this share and number of its occurrences are in the phrase."""
 
 
@@ -88,7 +88,7 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
     """Return frequent phrases of two words of the vocabulary, by each of their words: "climate change" for "climate".
 
     A word has a phrase if its commonest neighbour, before or after it, occurs there at least MIN_TIMES times, and in at
-    least the share MIN_SHARE of the word's occurrences.
+    least the share MIN_PHRASE_SHARE of the word's occurrences.
     """
     known, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
     for text in texts:
@@ -99,7 +99,7 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
     for pair, n in sorted(pairs.items(), key=lambda one: (-one[1], one[0])):
         if n >= MIN_TIMES and pair[0] != pair[1]:
             for word in pair:
-                if n >= MIN_SHARE * counts[word]:
+                if n >= MIN_PHRASE_SHARE * counts[word]:
                     phrases.setdefault(word, " ".join(pair))
     return phrases
 

@@ -18,7 +18,7 @@ from mc2core.explore.variables import LABEL, variables_of
 from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, often_enough, top_of
 from mc2core.posterior import Posterior
 
-MIN_SHARE = 0.01
+MIN_TOPIC_SHARE = 0.01
 """Smallest share of a cluster's tokens with which a topic counts as used by the cluster."""
 N_DOCUMENTS = 10
 """Number of typical documents per topic."""
@@ -131,9 +131,9 @@ def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
 
 
 def _uses(description: Description) -> pd.DataFrame:
-    """Return the topics with at least MIN_SHARE of a node's tokens."""
+    """Topics with MIN_TOPIC_SHARE of a node's tokens or more."""
     shares = sp.coo_matrix(description.topic_shares[0])
-    kept = shares.data >= MIN_SHARE
+    kept = shares.data >= MIN_TOPIC_SHARE
     table = pd.DataFrame(
         {
             "topic": shares.col[kept] + 1,

@@ -12,9 +12,8 @@ from mc2core.posterior import Posterior
 from mc2papers.report import palette, style
 
 YEAR = "year"
-#: topics with a smaller share of the tokens are not considered as the narrowest, because one or two documents make
-#: their peak
-MIN_SHARE = 0.002
+#: topics of a smaller share of the tokens are not offered as the narrowest: their peak is one or two documents
+MIN_PEAK_SHARE = 0.002
 _POINTS_A_YEAR = 4
 
 
@@ -37,7 +36,7 @@ def narrowest(model: Posterior, time: np.ndarray) -> int:
     share = np.asarray(model.cluster_weights) @ model.topic_given_cluster
     ordered = np.sort(density, axis=1)[:, ::-1]
     reached = np.cumsum(ordered, axis=1) >= 0.5 * ordered.sum(axis=1, keepdims=True)
-    width = np.where(share >= min(MIN_SHARE, share.max()), np.argmax(reached, axis=1), len(time))
+    width = np.where(share >= min(MIN_PEAK_SHARE, share.max()), np.argmax(reached, axis=1), len(time))
     return int(np.argmin(width))
 
 
