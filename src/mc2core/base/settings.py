@@ -21,7 +21,7 @@ class Settings:
     """
 
     #: arguments that never change a result
-    aside: ClassVar[tuple[str, ...]] = ()
+    excluded: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
@@ -36,11 +36,11 @@ class Settings:
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the constructor's arguments, except those in ``aside``."""
-        return [name for name in inspect.signature(cls).parameters if name not in cls.aside]
+        """Names of the constructor's arguments, except those in ``excluded``."""
+        return [name for name in inspect.signature(cls).parameters if name not in cls.excluded]
 
     def settings(self) -> dict[str, Any]:
-        """Return the constructor's arguments, except those in ``aside``, as JSON-able values."""
+        """Constructor's arguments, except those in ``excluded``, as JSON-able values."""
         return {name: getattr(self, name) for name in self.names()}
 
     def refuse_idle(self, idle: Mapping[str, str]) -> None:

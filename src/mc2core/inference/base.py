@@ -49,7 +49,7 @@ class Engine(Settings, ABC):
     keeps_documents: ClassVar[bool] = False
     #: default number of sweeps or epochs
     default_iterations: ClassVar[int]
-    aside: ClassVar[tuple[str, ...]] = ("threads",)
+    excluded: ClassVar[tuple[str, ...]] = ("threads",)
 
     threads: int = 1
     #: default number of chains, see :attr:`default_chains`

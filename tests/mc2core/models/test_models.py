@@ -75,7 +75,7 @@ def test_a_model_is_made_again_from_what_it_was_told(model):
 @pytest.mark.parametrize("engine", ENGINES_MADE, ids=repr)
 def test_an_engine_is_made_again_from_what_it_was_told(engine):
     settings = json.loads(json.dumps(engine.settings()))
-    assert set(settings) == set(inspect.signature(type(engine)).parameters) - set(engine.aside)
+    assert set(settings) == set(inspect.signature(type(engine)).parameters) - set(engine.excluded)
     of_model = {} if engine.name == "fastex" else {"document_level": False}
     _, again = specify(None, engine.name, settings | of_model, threads=engine.threads)
     assert type(again) is type(engine)

@@ -85,7 +85,7 @@ class Gibbs(Engine):
     keeps_samples: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
     several_chains = 2
-    aside = ("threads", "n_shards")
+    excluded = ("threads", "n_shards")
 
     def __init__(
         self,
