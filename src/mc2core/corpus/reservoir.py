@@ -54,7 +54,7 @@ def _rows_of(one: Any, other: Any, rows: np.ndarray) -> Any:
 
 
 # -- on disk -------------------------------------------------------------------------------------------------------
-def pack_kept(kept: Corpus) -> dict[str, np.ndarray]:
+def pack_reservoir(kept: Corpus) -> dict[str, np.ndarray]:
     """Return words and contexts as plain arrays with names that start with "kept."."""
     tables = {"content": kept.content} | {f"context.{name}": one for name, one in kept.contexts.items()}
     arrays: dict[str, np.ndarray] = {}
@@ -67,8 +67,10 @@ def pack_kept(kept: Corpus) -> dict[str, np.ndarray]:
     return arrays
 
 
-def unpack_kept(arrays: Mapping[str, np.ndarray], n_words: int, columns: Mapping[str, int | None]) -> Corpus | None:
-    """Return the sample of :func:`pack_kept`, or None. Raises ValueError if the arrays are invalid.
+def unpack_reservoir(
+    arrays: Mapping[str, np.ndarray], n_words: int, columns: Mapping[str, int | None]
+) -> Corpus | None:
+    """Return the sample of :func:`pack_reservoir`, or None. Raises ValueError if the arrays are invalid.
 
     ``columns``: number of columns of each context of counts; None for numbers and vectors.
     """

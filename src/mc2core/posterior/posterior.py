@@ -95,7 +95,7 @@ class Posterior:
     fingerprints : (n,) int64 or None
         Fingerprints of the documents that ``mc2 fit`` and ``mc2 update`` have used, if these have ids
         (:mod:`mc2core.corpus.fingerprints`).
-    kept : Corpus or None
+    reservoir : Corpus or None
         For fits by SVI, a random sample of the documents, with which the fit can be continued
         (:mod:`mc2core.corpus.reservoir`).
     added : Added or None
@@ -128,7 +128,7 @@ class Posterior:
     imported: dict[str, Any] | None = None
     hierarchy: Hierarchy | None = None
     fingerprints: np.ndarray | None = None
-    kept: Corpus | None = None
+    reservoir: Corpus | None = None
     added: Added | None = None
 
     def __post_init__(self) -> None:
@@ -726,10 +726,10 @@ class Posterior:
             arrays |= self.added.arrays()
         if self.fingerprints is not None:
             arrays["fingerprints"] = self.fingerprints
-        if self.kept is not None:
-            from mc2core.corpus.reservoir import pack_kept
+        if self.reservoir is not None:
+            from mc2core.corpus.reservoir import pack_reservoir
 
-            arrays |= pack_kept(matching.in_units(self.kept, self.families, self.units))
+            arrays |= pack_reservoir(matching.in_units(self.reservoir, self.families, self.units))
         return arrays
 
     @classmethod
@@ -744,7 +744,7 @@ class Posterior:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], path: str | os.PathLike[str]) -> Posterior:
         """Build a posterior from the result of :meth:`arrays`; error messages name ``path``."""
-        from mc2core.corpus.reservoir import unpack_kept
+        from mc2core.corpus.reservoir import unpack_reservoir
         from mc2core.posterior.added import restored, stored_documents
         from mc2core.posterior.hierarchy import unpack_hierarchy
 
@@ -771,9 +771,9 @@ class Posterior:
             lengths = posterior.vector_lengths
             posterior.units = {name: check_unit(unit, lengths.get(name)) for name, unit in meta["units"].items()}
             columns = {name: dimensions[name] if one.kind == "counts" else None for name, one in families.items()}
-            if (kept := unpack_kept(arrays, sizes["V"], columns)) is not None:
-                kept.units = posterior.units
-                posterior.kept = kept
+            if (sample := unpack_reservoir(arrays, sizes["V"], columns)) is not None:
+                sample.units = posterior.units
+                posterior.reservoir = sample
             posterior.hierarchy = unpack_hierarchy(arrays, stored_documents(arrays, sizes.get("J", 0)))
             if posterior.hierarchy is not None:
                 posterior.hierarchy = replace(posterior.hierarchy, samples=posterior.clusterings)

@@ -44,11 +44,11 @@ def test_documents_are_those_of_the_numbers_and_survive_a_file(monkeypatch):
     for number in (1, 2):
         kept = reservoir.update(kept, 10 * number, parts[number])
     numbers = kept_of([10, 10, 10], 8)
-    arrays = reservoir.pack_kept(kept)
-    read = reservoir.unpack_kept(arrays, 2, {"tag": 3, "year": None, "at": None})
+    arrays = reservoir.pack_reservoir(kept)
+    read = reservoir.unpack_reservoir(arrays, 2, {"tag": 3, "year": None, "at": None})
     for one in (kept, read):
         assert np.array_equal(one.content.toarray(), content[numbers])
         assert np.array_equal(one.contexts["tag"].toarray(), tags[numbers])
         for name in ("year", "at"):
             assert np.array_equal(one.contexts[name], contexts[name][numbers], equal_nan=True)
-    assert reservoir.unpack_kept({}, 2, {}) is None
+    assert reservoir.unpack_reservoir({}, 2, {}) is None

@@ -123,7 +123,7 @@ def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> N
     if keeps_documents:
         from mc2core.corpus import reservoir
 
-        done.posterior.kept = reservoir.sample(corpus)
+        done.posterior.reservoir = reservoir.sample(corpus)
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:

@@ -91,10 +91,12 @@ class _FitFile(NamedTuple):
         trace = pd.DataFrame(stored.trace)
         if trace.empty:
             raise ValueError(f"{checkpoint} is in the middle of an epoch; finish the epoch with mc2 fit")
-        if posterior.kept is None:
+        if posterior.reservoir is None:
             raise ValueError(f"{self.path} lacks the fitted documents, which mc2 fit stores there")
         state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
-        return Stream(_Saved(posterior, state, trace, posterior.kept), total_samples=total_samples, threads=threads)
+        return Stream(
+            _Saved(posterior, state, trace, posterior.reservoir), total_samples=total_samples, threads=threads
+        )
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

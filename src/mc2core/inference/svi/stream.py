@@ -248,7 +248,7 @@ class Stream:
             sample = self.engine.sample(self._kept, self._state)
             sample = replace(sample, cluster=sample.cluster[: self._n_latest])
             self._posterior = posterior_of(self.model, self._kept, [sample], self._about | {"stream": stream})
-            self._posterior.fingerprints, self._posterior.kept = self.taken, self._kept
+            self._posterior.fingerprints, self._posterior.reservoir = self.taken, self._kept
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 1) -> Corpus:
@@ -468,7 +468,7 @@ class Stream:
             stream.model, stream.engine = _specified(posterior.provenance, threads)
             stream._about = {name: one for name, one in posterior.provenance.items() if name != "stream"}
             stream.taken = _fingerprints_of(posterior)
-            stream._kept = _documents_of(posterior, cast(Corpus, posterior.kept))
+            stream._kept = _documents_of(posterior, cast(Corpus, posterior.reservoir))
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
@@ -525,7 +525,7 @@ def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: i
     ``n_tokens`` is the number of tokens of the fitted documents.
     """
     model, engine = _specified(posterior.provenance, 1)
-    kept = _documents_of(posterior, cast(Corpus, posterior.kept))
+    kept = _documents_of(posterior, cast(Corpus, posterior.reservoir))
     shape = max(np.size(arrays.get("cluster", ())), 1), posterior.n_words
     settings = engine.resolved(model, shape[0], n_tokens)
     return Globals.restore(model, settings, shape, StackedContexts(kept, model.contexts), arrays)

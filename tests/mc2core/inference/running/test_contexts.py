@@ -183,9 +183,10 @@ def test_an_update_goes_on_in_the_units_of_the_fit(tmp_path, engine):
     assert before.units == after.units == old.standardised("year").units | old.standardised("place").units
     assert np.abs(after.context_mean("year") - 1998).max() < 12
     if engine == "svi":
-        np.testing.assert_allclose(before.kept.contexts["year"], old.standardised("year").contexts["year"])
+        np.testing.assert_allclose(before.reservoir.contexts["year"], old.standardised("year").contexts["year"])
         np.testing.assert_allclose(
-            after.kept.contexts["year"], (corpus.contexts["year"] - after.units["year"][0]) / after.units["year"][1]
+            after.reservoir.contexts["year"],
+            (corpus.contexts["year"] - after.units["year"][0]) / after.units["year"][1],
         )
 
 

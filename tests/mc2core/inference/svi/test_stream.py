@@ -270,11 +270,11 @@ def test_documents_kept_in_a_file_are_in_its_units(tmp_path):
     """Numbers are standardised there already: a second time, all old documents would have nearly the same."""
     corpus = documents().standardised("time").standardised("place")
     done = fitted("direct", corpus)
-    done.posterior.kept = corpus
+    done.posterior.reservoir = corpus
     done.posterior.save(tmp_path / "fit.npz")
     read = Posterior.load(tmp_path / "fit.npz")
-    assert read.kept.units == read.units == corpus.units
-    saved = SimpleNamespace(posterior=read, state=done.state, trace=done.trace, corpus=read.kept)
+    assert read.reservoir.units == read.units == corpus.units
+    saved = SimpleNamespace(posterior=read, state=done.state, trace=done.trace, corpus=read.reservoir)
     stream = Stream(saved)
     stream.save(tmp_path / "stream.npz")
     for one in (Stream(done), stream, Stream.load(tmp_path / "stream.npz")):
