@@ -701,7 +701,9 @@ class Corpus:
         from mc2core.corpus import embeddings
 
         array = embeddings.check_vectors(vectors, self.n_documents)
-        projection = embeddings.Projection.of(array) if like is None else embeddings.projection_of(like.imported)
+        projection = (
+            embeddings.Projection.from_vectors(array) if like is None else embeddings.projection_of(like.imported)
+        )
         if projection is None:
             raise ValueError("embeddings are given, but the corpus or model of like= has none")
         if projection.name in self.contexts and embeddings.KEY not in (self.imported or {}):

@@ -42,8 +42,8 @@ class Projection(NamedTuple):
     explained: float
 
     @classmethod
-    def of(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
-        """Compute principal components of (n, D) ``vectors``, which :func:`check_vectors` has checked.
+    def from_vectors(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
+        """Principal components of (n, D) ``vectors``, as checked by :func:`check_vectors`.
 
         Raises ValueError if all vectors have the same direction.
         """

@@ -40,7 +40,7 @@ def test_the_reduction_is_whitened_principal_components():
     given = vectors()
     directions = given.astype(float) / np.linalg.norm(given.astype(float), axis=1, keepdims=True)
     pca = PCA(MAX_COMPONENTS, whiten=True, svd_solver="full").fit(directions)
-    projection = Projection.of(given)
+    projection = Projection.from_vectors(given)
     found = projection.apply(given)
     assert found.shape == (60, MAX_COMPONENTS)
     # scikit-learn's variances have n - 1 below; which sign a component has is open

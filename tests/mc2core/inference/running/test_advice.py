@@ -95,7 +95,7 @@ def test_short_texts_and_markup_are_told_of():
     assert short.startswith("texts of 7 words show little of their topics")
     mixture = replace(alike, provenance=alike.provenance | {"model": {"name": "mixture"}})
     assert advice(mixture, words(mixture, 7)) == []
-    vectors = Projection.of(np.random.default_rng(0).normal(size=(40, 3))).stored()
+    vectors = Projection.from_vectors(np.random.default_rng(0).normal(size=(40, 3))).stored()
     embedded = replace(alike, imported={KEY: vectors}, families={"embedding": None})
     assert advice(embedded, words(embedded, 7)) == []
     assert len(advice(replace(embedded, families={}), words(embedded, 7))) == 1  # imported, but not in the model
