@@ -698,20 +698,18 @@ class Corpus:
             the document), if all vectors have the same direction, if ``like`` has no embeddings, or if the corpus has
             another context of this name.
         """
-        from mc2core.corpus import embeddings
+        from mc2core.corpus.embeddings import KEY, Projection, check_vectors, projection_of
 
-        array = embeddings.check_vectors(vectors, self.n_documents)
-        projection = (
-            embeddings.Projection.from_vectors(array) if like is None else embeddings.projection_of(like.imported)
-        )
+        array = check_vectors(vectors, self.n_documents)
+        projection = Projection.from_vectors(array) if like is None else projection_of(like.imported)
         if projection is None:
             raise ValueError("embeddings are given, but the corpus or model of like= has none")
-        if projection.name in self.contexts and embeddings.KEY not in (self.imported or {}):
+        if projection.name in self.contexts and KEY not in (self.imported or {}):
             raise ValueError(f"context {projection.name!r} is given twice: embeddings have this name; rename the other")
         changed = self.with_contexts(self.contexts | {projection.name: projection.apply(array)})
         changed.units.pop(projection.name, None)
         imported = self.imported or {"form": "", "settings": {}}
-        changed.imported = imported | {embeddings.KEY: projection.stored()}
+        changed.imported = imported | {KEY: projection.stored()}
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
