@@ -11,9 +11,7 @@ from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.settings import CHOSEN, WORDS
 from mc2core.corpus.checks import CONTENT_KINDS
-from mc2core.corpus.readers.bibliography import told
-from mc2core.corpus.readers.reading import BIBLIOGRAPHY
-from mc2core.inference.base import n_samples
+from mc2core.inference.registry import engine_class
 from mc2core.posterior import Posterior, consensus
 
 _MODELS = {
@@ -21,11 +19,6 @@ _MODELS = {
     "hdp": "a hierarchical Dirichlet process (Teh et al., 2006)",
     "nptot": "npTOT, a hierarchical Dirichlet process whose topics emit a time (Dubey et al., 2013)",
     "mixture": "a finite mixture (Ahmed et al., 2012)",
-}
-_ENGINES = {
-    "gibbs": ("Gibbs sampling", "sweeps"),
-    "svi": ("stochastic variational inference (Huynh et al., 2016)", "epochs"),
-    "fastex": ("Markov chain Monte Carlo (FastEx; Ahmed et al., 2012)", "sweeps"),
 }
 
 
@@ -37,7 +30,8 @@ def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], re
     if not {"model", "engine", "iterations"} <= set(about):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
     model, engine = about["model"], about["engine"]
-    how, unit = _ENGINES[engine["name"]]
+    kind = engine_class(engine["name"])
+    how, unit = kind.description, kind.iteration_name
     level = _level(model, posterior.representative.has_repeats)
     said = [
         f"We fitted {_MODELS[model['name']]}{level}{_clusters(model)}{_contexts(model)} to "
@@ -152,8 +146,8 @@ def burn_in_of(posterior: Posterior) -> int:
 def _run(posterior: Posterior, about: Mapping[str, Any], unit: str) -> str:
     """Iterations, burn-in, samples and chains."""
     said = counted(about.get("stopped_at", about["iterations"]), unit)
-    if about.get("burn_in") is not None and about["engine"]["name"] == "gibbs":
-        said += f", of which the first {burn_in_of(posterior)} were discarded"
+    if about.get("burn_in") is not None and engine_class(about["engine"]["name"]).keeps_samples:
+        said += f", of which the first {about['burn_in']} were discarded"
     chains = len(about.get("chains", []) or [1])
     return said + (f", in {chains} independent chains" if chains > 1 else "")
 

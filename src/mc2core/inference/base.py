@@ -47,7 +47,10 @@ class Engine(Settings, ABC):
     keeps_samples: ClassVar[bool]
     #: whether a fit keeps a sample of its documents, to which :class:`mc2core.inference.Stream` adds new ones
     keeps_documents: ClassVar[bool] = False
-    #: default number of sweeps or epochs
+    #: name of the algorithm, with its source if it is a paper, and of its iterations, for descriptions of a fit
+    description: ClassVar[str]
+    iteration_name: ClassVar[str] = "sweeps"
+    #: sweeps or epochs of a run that names no number of them
     default_iterations: ClassVar[int]
     excluded: ClassVar[tuple[str, ...]] = ("threads",)
 

@@ -224,6 +224,7 @@ class FastEx(MixtureEngine):
     """
 
     name: ClassVar[str] = "fastex"
+    description: ClassVar[str] = "Markov chain Monte Carlo (FastEx; Ahmed et al., 2012)"
 
     def __init__(
         self,

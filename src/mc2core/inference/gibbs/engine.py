@@ -81,6 +81,7 @@ class Gibbs(Engine):
     """
 
     name: ClassVar[str] = "gibbs"
+    description: ClassVar[str] = "Gibbs sampling"
     models = (MC2, HDP, NPTOT)
     keeps_samples: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.inference.registry import specify, takes_contexts
+from mc2core.inference.registry import DEFAULT_ENGINE, specify, takes_contexts
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior, perplexity
 from mc2core.posterior.consensus import consensus
@@ -51,7 +51,7 @@ def compile_kernels(engine: str) -> None:
             corpus.save(f"{folder}/corpus")
             for model, settings in cases.get(engine, []):
                 _use(Corpus.load(f"{folder}/corpus"), model, engine, settings, Path(folder))
-    if engine == "gibbs":
+    if engine == DEFAULT_ENGINE:
         fit(words, progress=False, iterations=2)
 
 

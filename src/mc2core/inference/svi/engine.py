@@ -149,6 +149,8 @@ class SVI(Engine):
     """
 
     name = "svi"
+    description: ClassVar[str] = "stochastic variational inference (Huynh et al., 2016)"
+    iteration_name: ClassVar[str] = "epochs"
     models = (MC2,)
     keeps_samples: ClassVar[bool] = False
     keeps_documents: ClassVar[bool] = True
