@@ -269,34 +269,22 @@ def _match_brackets(text, n):
             while k > 0 and (text[k - 1] == _SPACE or text[k - 1] == _COLON):
                 k -= 1
             line_start = k == 0 or text[k - 1] == _NEWLINE
-        if sign == _OPEN_BRACE and following == _PIPE and line_start and (i + 2 == n or text[i + 2] != _CLOSE_BRACE):
-            stack[depth], kinds[depth] = i, _PIPE
+        is_table = sign == _OPEN_BRACE and following == _PIPE and line_start
+        is_table = is_table and (i + 2 == n or text[i + 2] != _CLOSE_BRACE)
+        if is_table or (sign == following and (sign == _OPEN_BRACE or sign == _OPEN_BRACKET)):
+            stack[depth], kinds[depth] = i, _PIPE if is_table else sign
             depth += 1
             i += 2
-        elif sign == following and (sign == _OPEN_BRACE or sign == _OPEN_BRACKET):
-            stack[depth], kinds[depth] = i, sign
-            depth += 1
-            i += 2
-        elif sign == _PIPE and following == _CLOSE_BRACE and line_start:
+        elif following == _CLOSE_BRACE and (sign == _CLOSE_BRACE or (sign == _PIPE and line_start)):
             top = depth
             while top > 0 and kinds[top - 1] == _OPEN_BRACKET:
                 top -= 1
-            if top > 0 and kinds[top - 1] == _PIPE:
+            if top > 0 and kinds[top - 1] == (_PIPE if sign == _PIPE else _OPEN_BRACE):
                 depth = top - 1
                 close[stack[depth]] = i + 2
                 i += 2
             else:
                 i += 1  # "|}}" ends a template whose last value is empty
-        elif sign == _CLOSE_BRACE and following == _CLOSE_BRACE:
-            top = depth
-            while top > 0 and kinds[top - 1] == _OPEN_BRACKET:
-                top -= 1
-            if top > 0 and kinds[top - 1] == _OPEN_BRACE:
-                depth = top - 1
-                close[stack[depth]] = i + 2
-                i += 2
-            else:
-                i += 1
         elif sign == _CLOSE_BRACKET and following == _CLOSE_BRACKET:
             if depth > 0 and kinds[depth - 1] == _OPEN_BRACKET:
                 depth -= 1
