@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def symmetric_kl(shares: np.ndarray) -> np.ndarray:
 
 
 class _Propagation(Baseline):
-    def __init__(self, damping: Any, preference: Any, max_iterations: Any) -> None:
+    def __init__(self, *, damping: float = 0.9, preference: float | None = None, max_iterations: int = 1000) -> None:
         self.damping = finite("damping", damping)
         if not 0.5 <= self.damping < 1.0:
             raise ValueError(f"damping is {damping!r}; it must be at least 0.5 and below 1")
@@ -87,7 +87,7 @@ class Affinity(_Propagation):
         self, *, weighting: str = "tfidf", damping: float = 0.9, preference: float | None = None,
         max_iterations: int = 1000,
     ) -> None:  # fmt: skip
-        super().__init__(damping, preference, max_iterations)
+        super().__init__(damping=damping, preference=preference, max_iterations=max_iterations)
         self.weighting = weighting_of(weighting)
 
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
@@ -120,9 +120,6 @@ class HDPAffinity(_Propagation):
     title: ClassVar[str] = "HDP + AP"
     citation: ClassVar[str] = "Teh et al. (2006), Hierarchical Dirichlet processes; Frey and Dueck (2007)"
     models: ClassVar[tuple[str, ...]] = ("hdp",)
-
-    def __init__(self, *, damping: float = 0.9, preference: float | None = None, max_iterations: int = 1000) -> None:
-        super().__init__(damping, preference, max_iterations)
 
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         if model is None or not model.representative.documents_are_clusters:
