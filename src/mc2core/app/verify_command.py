@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's own options."""
+    """Add the options of the command."""
     parser.add_argument(
         "paths",
         metavar="PATH",
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _files(path: Path) -> list[Path]:
-    """The .npz files in the folder of a fit; ``path`` where it is no such."""
+    """Return the .npz files in the folder of a fit, or ``path`` itself for other paths."""
     from mc2core.posterior.posterior import posterior_file
 
     return sorted(path.glob("*.npz")) if path.is_dir() and posterior_file(path).is_file() else [path]

@@ -144,7 +144,7 @@ def burn_in_of(posterior: Posterior) -> int:
 
 
 def _run(posterior: Posterior, about: Mapping[str, Any], unit: str) -> str:
-    """Iterations, burn-in, samples and chains."""
+    """Return a phrase with the iterations, burn-in, samples and chains."""
     said = counted(about.get("stopped_at", about["iterations"]), unit)
     if about.get("burn_in") is not None and engine_class(about["engine"]["name"]).keeps_samples:
         said += f", of which the first {about['burn_in']} were discarded"

@@ -65,7 +65,7 @@ def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd
 
 
 def _in_columns_of(posterior: Posterior, corpus: Corpus) -> Corpus:
-    """The documents in the columns of an earlier posterior."""
+    """Return the documents with the columns of an earlier posterior."""
     from mc2core.corpus.alignment import reindex_to_schema, schema_of
 
     return reindex_to_schema(Corpus, corpus, schema_of(posterior))[0]

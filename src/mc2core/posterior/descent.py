@@ -123,20 +123,20 @@ def are_too_many(n_clusters: int, columns: int) -> bool:
 
 
 def most_clusters(columns: int) -> int:
-    """Return the largest number of clusters of so many columns of which a hierarchy is made."""
+    """Return the largest number of clusters for which a hierarchy is computed, given the number of columns."""
     columns = max(columns, 1)
     return min(MAX_CLUSTERS, MAX_CELLS // columns, math.isqrt(MAX_COMPARED // columns))
 
 
 def _numbered(cluster: np.ndarray) -> np.ndarray:
-    """(J,) int32: the clusters that have documents, numbered from 0; -1 for none."""
+    """Return (J,) int32: clusters renumbered from 0 without gaps; -1 for documents without a cluster."""
     used, number = np.unique(cluster, return_inverse=True)
     numbered: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
     return numbered
 
 
 def _descend(workspace: Workspace, progress: Work) -> Hierarchy:
-    """Hierarchy without agreement and a recommended number."""
+    """Return the hierarchy without agreement and recommended number."""
     clusters = _Clusters(workspace)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
@@ -184,9 +184,9 @@ class Workspace:
 
     @classmethod
     def from_posterior(cls, posterior: Posterior, corpus: Corpus, sample: Sample, start: np.ndarray) -> Workspace:
-        """Collect the sums of clusters in blocks of documents, which are kept if they may move.
+        """Collect the sums of clusters in blocks of documents. Counts are stored if documents may move.
 
-        Topics are those of ``sample``. Raises ValueError if there are too many clusters.
+        Topics are the topics of ``sample``. Raises ValueError if there are too many clusters.
         """
         content, of_content = _content(sample)
         priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
@@ -237,17 +237,19 @@ class Workspace:
 
     @property
     def most_refined(self) -> int:
-        """Largest size up to which documents move at all sizes, within ``WORK`` products in total.
+        """Largest size up to which documents move at all sizes, with at most ``WORK`` products in total.
 
-        It is above 1 only if the counts of documents are kept.
+        It is above 1 only if the counts of documents are stored.
         """
         return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
 
 
 # -- counts of documents -------------------------------------------------------------------------------------------
 def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
-    """What gives (B, F) whole counts of documents, and (F,) their Dirichlet prior: of their words, where each cluster
-    is a topic; else of the topics of their words, those in use and last the rest. It reports how many are done.
+    """Return a function that computes (B, F) whole counts of documents, and their (F,) Dirichlet prior.
+
+    The counts are word counts if each cluster is a topic, else counts of topics, the rest in the last column. The
+    function reports how many documents are done.
     """
     known: Any = sample.topic_given_cluster
     if sp.issparse(known):
@@ -280,7 +282,7 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
 
 
 def _whole(tokens: np.ndarray) -> np.ndarray:
-    """(B, M) whole numbers of the same sums by row, which are whole: the largest remainders are rounded up."""
+    """Return (B, M) whole numbers with the same row sums, which are whole: the largest remainders are rounded up."""
     whole = np.floor(tokens)
     left = np.rint((tokens - whole).sum(axis=1))
     order = np.argsort(whole - tokens, axis=1, kind="stable")
@@ -291,7 +293,7 @@ def _whole(tokens: np.ndarray) -> np.ndarray:
 
 # -- clusters of one size ------------------------------------------------------------------------------------------
 class _Clusters:
-    """The clusters of one size in columns 0..n-1 of their tables, and what the union of any two changes."""
+    """Clusters of one size, in columns 0..n-1 of tables, and the change of the score by the merge of any two."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace, cluster = workspace, workspace.start
@@ -382,7 +384,7 @@ class _Clusters:
         return bool(_sweep(of_counts, workspace.totals, of_numbers, clusters, self.n))
 
     def renew(self) -> None:
-        """Recompute the gains of merges for clusters whose documents have changed by ``_STALE``."""
+        """Recompute the gains of merges for clusters of which a share ``_STALE`` of the documents has changed."""
         for one in np.flatnonzero(self._came[: self.n] > _STALE * self._sizes[: self.n]):
             self._renew(int(one))
             self._came[one] = 0
@@ -421,7 +423,7 @@ def _score(counts, totals, n, block, prior, total_prior):
 
 @kernel
 def _fill_changes(counts, totals, one, block, prior, total_prior, out):
-    """Add to ``out`` (n,) what the union of each cluster with ``one`` changes the score by."""
+    """Add the change of the score by merging each cluster with ``one`` to ``out`` (n,)."""
     for f in range(prior.size):
         met = counts[f, one]
         if met > 0.0:

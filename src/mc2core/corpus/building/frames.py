@@ -223,7 +223,7 @@ def _told(corpus: Any, missing: Missing) -> Any:
 
 
 def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """The corpus in the columns of a pattern; what was lost is logged, as datasheets report it for files."""
+    """Return the corpus with the columns of a schema, and log what was left out, as datasheets report it for files."""
     followed, unknown = alignment.reindex_to_schema(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))

@@ -40,7 +40,7 @@ _F = np.float32
 
 
 def padded(n_clusters: int) -> int:
-    """Columns of arrays over ``n_clusters`` clusters: whole blocks."""
+    """Return the number of columns of arrays over ``n_clusters`` clusters, rounded up to whole blocks."""
     return -(-n_clusters // BLOCK) * BLOCK
 
 
@@ -49,8 +49,8 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, inverse_tempera
     """Fill (K',) float32 ``scores`` with inverse_temperature * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper
     bound, eq. 15.
 
-    ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
-    of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
+    ``columns``: data of clusters; ``signature``, ``norm``, ``mass``: data of the document. The largest score of each
+    block goes to ``blocks``. The paper prints - ln n_y, but a larger cluster is more likely, so the sign here is +.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
     factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(inverse_temperature)
@@ -84,10 +84,10 @@ def weigh(scores, blocks):
 
 @inner_kernel
 def draw(stream, n_clusters, weights, blocks):
-    """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
+    """Draw an index below ``n_clusters`` in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
 
-    Proportions are those of the weights to float32's rounding of the sums, which a block's last cluster takes up.
-    -1 where the sum of all is no positive number.
+    The sums have the precision of float32; the last cluster of a block receives the rounding error. Returns -1 if the
+    total is not a positive finite number.
     """
     total = 0.0
     for b in range(blocks.size):
@@ -127,7 +127,7 @@ MAX_COLUMN_ENTRY = 1e18
 
 
 class HashedDocuments(NamedTuple):
-    """The corpus as kernels read it, with what is hashed of each document."""
+    """Cells of the documents, with their hashed data."""
 
     indptr: np.ndarray  # (J + 1,) int64
     words: np.ndarray  # (cells,) int32
@@ -138,7 +138,8 @@ class HashedDocuments(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What proposals read of clusters, a column for each, in whole blocks; no cluster where constant is NO_CLUSTER."""
+    """Data of clusters that proposals read, one column per cluster, in whole blocks. An unused column has the constant
+    NO_CLUSTER."""
 
     signature: np.ndarray  # (W, K') uint64
     norm: np.ndarray  # (K',) float32: of the hashed parameter, times its factor
@@ -147,7 +148,7 @@ class Columns(NamedTuple):
 
 
 class HashedClusters(NamedTuple):
-    """Statistics of the K clusters and what is cached of their hashed parameters."""
+    """Statistics of the K clusters and cached values of their hashed parameters."""
 
     n_k: np.ndarray  # (K,) int64, documents
     mass: np.ndarray  # (K,) int64: of its documents
@@ -160,7 +161,7 @@ class HashedClusters(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """How word parameters become coordinates: (theta - centre) * grid, rounded."""
+    """Projection of word parameters to integer coordinates: (theta - centre) * grid, rounded."""
 
     centre: np.ndarray  # (V,) float32
     grid: np.ndarray  # (V,) float32: grid points for one unit of theta; 0 for words that are left out
@@ -170,7 +171,7 @@ class Projection(NamedTuple):
 
 
 class MoveScratch(NamedTuple):
-    """Scratch memory of :func:`choose`, one for each thread."""
+    """Work arrays of :func:`choose` for one thread."""
 
     sums: np.ndarray  # (64 W,) int32
     left: Columns  # a block for the cluster that the document leaves
@@ -183,7 +184,7 @@ class MoveScratch(NamedTuple):
 # -- a cluster's hashed parameters ----------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def coordinate(theta, centre, grid):
-    """Hashed coordinate of a word whose parameter is ``theta``, on the grid, int64."""
+    """Return the hashed coordinate of a word with parameter ``theta``, int64."""
     return np.int64((theta - centre) * grid)
 
 
@@ -203,7 +204,8 @@ def recount(projection, constants, sums, word, before, after):
 
 @inner_kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
-    """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares); whether its numbers can be used."""
+    """Compute column k from the sums of a cluster and its ``sizes`` (documents, mass, squares); returns whether its
+    numbers are finite."""
     for part in range(columns.signature.shape[0]):
         columns.signature[part, k] = signature_word(sums, total, part, constants.bits)
     constant, slope, factor = linear_terms(constants, background, sizes[0], sizes[1], sizes[2], overlap)
@@ -216,7 +218,7 @@ def fill_column(columns, k, constants, background, sums, total, square, sizes, o
 
 @inner_kernel
 def refresh_column(clusters, projection, constants, k):
-    """Recompute the column of cluster k; whether its numbers can be used."""
+    """Recompute the column of cluster k; returns whether its numbers are finite."""
     return fill_column(
         clusters.columns, k, constants, projection.background, clusters.sums[k], clusters.total[k], clusters.square[k],
         (clusters.n_k[k], clusters.mass[k], clusters.squares[k]), clusters.overlap[k],
@@ -262,9 +264,9 @@ def move(documents, clusters, projection, constants, slots, used, cluster, j, ne
 # -- a move ---------------------------------------------------------------------------------------------------------
 @inner_kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
-    """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch.
+    """Return the proposal's score (:func:`proposal_scores`) of cluster k without document j, computed in work arrays.
 
-    NaN where the cluster's column cannot be used without the document.
+    Returns NaN if the column is not finite without the document.
     """
     words, counts, sums = documents.words, documents.counts, work.sums
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -291,9 +293,9 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
 
 @numba.njit(inline="always")
 def log_acceptance(log_now, log_new, weight_now, weight_new):
-    """Logarithm of the ratio that the acceptance of a move is the smaller of 1 and (eq. 17).
+    """Return the log of the ratio in the acceptance probability min(1, ratio) of a move (eq. 17).
 
-    From the log evidence of the document in both clusters, and the weights of both in its proposal.
+    The ratio follows from the log evidence of the document in both clusters, and the weights of both in the proposal.
     """
     # of a float32 the logarithm would be one, too, and forth and back would not balance
     return log_new - log_now + math.log(np.float64(weight_now)) - math.log(np.float64(weight_new))
@@ -303,7 +305,7 @@ def log_acceptance(log_now, log_new, weight_now, weight_new):
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
     """Cluster of document j after ``n_proposals`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
-    Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    Returns (cluster, how many other clusters were proposed); the cluster is -1 if scores are not finite.
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
     squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
@@ -343,10 +345,10 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
 
 @kernel
 def calibrate(documents, clusters, projection, constants, slots, cluster, step, max_clusters):
-    """Slope of the regression of the exact log evidence on the proposal's score.
+    """Return the slope of the regression of the exact log evidence on the proposal's score.
 
-    Over every ``step``-th document and at most ``max_clusters`` clusters of each, its own among them, both centred for
-    each document; ``constants`` must have a inverse_temperature of 1.
+    The regression uses every ``step``-th document, with at most ``max_clusters`` clusters per document, including its
+    own. Both values are centred per document. ``constants`` must have an inverse_temperature of 1.
     """
     work = workspace(clusters)
     n_clusters = clusters.n_k.size
@@ -384,7 +386,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
 
 @inner_kernel
 def workspace(clusters):
-    """Scratch memory for one thread."""
+    """Allocate work arrays for one thread."""
     n_parts, size = clusters.columns.signature.shape
     left = Columns(
         np.zeros((n_parts, BLOCK), np.uint64),
@@ -410,7 +412,7 @@ MOMENT_UNIT = 2.0**20
 
 @kernel
 def add_moments(slots, constants, factor, first, second):
-    """Sums over clusters of factor * theta_kd and its square, (V,) int64 each, in units of 1 / MOMENT_UNIT."""
+    """Add factor * theta_kd and its square over clusters to (V,) int64 sums, in units of 1 / MOMENT_UNIT."""
     component, table, prior = constants.component, constants.theta, constants.topic_word_prior
     for slot in slots:
         if slot:
@@ -435,7 +437,7 @@ def add_agreement(documents, slots, constants, factor, cluster, agreement):
 
 @kernel
 def project_empty(projection, sums):
-    """Sums of a cluster without words; returns (total, square)."""
+    """Write the sums of a cluster without words; returns (total, square)."""
     total = 0
     square = 0
     centre, grid = projection.centre, projection.grid
@@ -450,7 +452,7 @@ def project_empty(projection, sums):
 
 @kernel
 def project_cells(slots, constants, projection, clusters):
-    """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
+    """Add every cell of the table to the sums of its cluster, which start as the sums of an empty cluster."""
     for slot in slots:
         if slot:
             k, word, n = cell_of(slot, constants.shift, constants.n_words)
@@ -482,7 +484,7 @@ def fill_factors(constants, background, clusters, factor):
 
 @kernel
 def project_documents(documents, signs, scale, unit, frequency, bits):
-    """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
+    """Compute signatures and norms of x - mass_j p, times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
     words, counts, signature = documents.words, documents.counts, documents.signature
     n_bits = signature.shape[1] * WORD_BITS
     mean = np.zeros(n_bits)  # <sign, p scale>
@@ -532,7 +534,7 @@ class HashedChain(NamedTuple):
 
 @kernel
 def propose_all(key, documents, clusters, constants, proposed):
-    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
+    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the current clusters.
 
     The document stays in its cluster.
     """
@@ -550,9 +552,10 @@ def propose_all(key, documents, clusters, constants, proposed):
 
 @kernel
 def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
-    """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler.
+    """Fill ``chosen[first:last]`` with the moves of these documents given the current statistics, as a sampler of
+    NIPS12.
 
-    Returns ``last``, or -1 - j where document j has scores that are not finite.
+    Returns ``last``, or -1 - j if document j has scores that are not finite.
     """
     documents, clusters, projection, constants = chain
     work = workspace(clusters)
@@ -572,7 +575,7 @@ def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
 
 @kernel
 def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
-    """Carry out the moves of documents first..last - 1: the updater; returns as :func:`sweep`."""
+    """Apply the moves of documents first..last - 1, as the updater of NIPS12; returns as :func:`sweep`."""
     documents, clusters, projection, constants = chain
     for j in range(first, last):
         new = np.int64(chosen[j])
@@ -587,11 +590,11 @@ def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
 
 @inner_kernel
 def sweep(key, first, chain, slots, used, cluster, moves):
-    """One move for each document from ``first`` on, in order.
+    """Make one move per document, from document ``first`` on, in order.
 
-    Returns the number of documents, the document at which the table must grow, or -1 - j where document j or a cluster
-    that it leaves or joins has scores that are not finite.
-    ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
+    Returns the number of documents, the document at which the table must grow, or -1 - j if document j, or a cluster
+    that it leaves or joins, has scores that are not finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64:
+    other clusters proposed, and accepted, are added to it.
     """
     documents, clusters, projection, constants = chain
     work = workspace(clusters)

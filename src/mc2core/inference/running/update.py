@@ -480,7 +480,7 @@ def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -
 
 
 def _together(before: Corpus, placed: Corpus, schema: alignment.Schema) -> Corpus:
-    """Old and new documents in one corpus with the columns of the updated fit."""
+    """Return old and new documents in one corpus with the columns of the updated fit."""
     old, _ = alignment.reindex_to_schema(Corpus, before, schema)
     whole = Corpus.concatenate([old, placed])
     whole.imported = before.imported
