@@ -11,6 +11,9 @@ from mc2core.base.checks import counted
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.settings import CHOSEN, WORDS
 from mc2core.corpus.checks import CONTENT_KINDS
+from mc2core.corpus.readers.bibliography import messages
+from mc2core.corpus.readers.reading import BIBLIOGRAPHY
+from mc2core.inference.base import n_samples
 from mc2core.inference.registry import engine_class
 from mc2core.posterior import Posterior, consensus
 
@@ -69,7 +72,7 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
         return f"The corpus was built from {built}; how these were made is not recorded."
     known = imported.get("settings", {}) | imported.get("chosen", {})
     works = [
-        f"{note[0].upper()}{note[1:]}." for note in (told(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else [])
+        f"{note[0].upper()}{note[1:]}." for note in (messages(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else [])
     ]
     shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
     shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}
@@ -147,7 +150,7 @@ def _run(posterior: Posterior, about: Mapping[str, Any], unit: str) -> str:
     """Return a phrase with the iterations, burn-in, samples and chains."""
     said = counted(about.get("stopped_at", about["iterations"]), unit)
     if about.get("burn_in") is not None and engine_class(about["engine"]["name"]).keeps_samples:
-        said += f", of which the first {about['burn_in']} were discarded"
+        said += f", of which the first {burn_in_of(posterior)} were discarded"
     chains = len(about.get("chains", []) or [1])
     return said + (f", in {chains} independent chains" if chains > 1 else "")
 
