@@ -290,3 +290,12 @@ def test_documents_have_the_scorecard_of_the_recorded_runs():
     assert set(scorecard.recorded()["verdict"]) <= set(VERDICTS)
     for path, text in scorecard.documents(ROOT / "docs", ROOT / "README.md").items():
         assert path.read_text(encoding="utf-8") == text, path
+
+
+def test_counts_do_not_depend_on_the_order_of_datasets():
+    known = scorecard.recorded()
+    counted_once = scorecard.once(known).set_index(["target", "claim"])
+    mixed = scorecard.once(known.sample(frac=1.0, random_state=0)).set_index(["target", "claim"])
+    assert counted_once["dataset"].to_dict() == mixed["dataset"].to_dict()
+    # equally good data: the dataset of the scorecard decides
+    assert counted_once.loc[("icml2014_table2", "MC2 with tags is below MC2 without tags"), "dataset"] == "Cora"

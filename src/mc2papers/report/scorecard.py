@@ -161,10 +161,27 @@ def _rank(row: Any) -> tuple[int, bool, bool]:
 def once(claims: pd.DataFrame) -> pd.DataFrame:
     """Count each claim of a paper once: of its rows on several datasets, one with a verdict, on the best data.
 
+    If the data are equally good, the dataset of the scorecard decides, then the first name in the alphabet.
+
     claims : with the columns of claims.csv; rows with the same target and claim are one claim
     """
-    own = claims[claims["whose"] == PAPERS_OWN]
-    rank = pd.Series([(row["verdict"] not in SAID, _kind(row["data"])) for _, row in own.iterrows()], own.index, object)
+    own, heads = claims[claims["whose"] == PAPERS_OWN], headlines()
+
+    def is_in_scorecard(row: Any) -> bool:
+        here = heads[heads["target"] == row["target"]]
+        return any(
+            fnmatchcase(row["claim"], claim) and fnmatchcase(row["dataset"], dataset)
+            for claim, dataset in zip(here["claim"], here["dataset"], strict=True)
+        )
+
+    rank = pd.Series(
+        [
+            (row["verdict"] not in SAID, _kind(row["data"]), not is_in_scorecard(row), row["dataset"])
+            for _, row in own.iterrows()
+        ],
+        own.index,
+        object,
+    )
     best = own.loc[rank.sort_values(kind="stable").index]
     return own.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
 
