@@ -176,6 +176,8 @@ def finest(tie: float, half: float = 0.5) -> Callable[[Fitted], int]:
     def rule(one: Fitted) -> int:
         able = one.explained >= half
         able[0] = False
+        if not able.any():
+            return 1
         return int(np.flatnonzero(able & (one.agreement >= tie * one.agreement[able].max())).max()) + 1
 
     return rule
