@@ -311,9 +311,9 @@ def _compare(options: argparse.Namespace) -> None:
     from mc2core.explore.compare import SAME, compare, robustness
 
     if options.table and options.more:
-        raise ValueError("--table is of two fits; leave out the others")
+        raise ValueError("--table needs exactly two fits; leave out the others")
     if options.picture and options.more:
-        raise ValueError("--picture is of two fits; leave out the others")
+        raise ValueError("--picture needs exactly two fits; leave out the others")
     if options.least is not None and not options.more:
         raise ValueError("--least needs more than two fits")
     with work("comparing the fits"):

@@ -71,9 +71,8 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
         built = "observations" if corpus.is_of_observations else "counts"
         return f"The corpus was built from {built}; how these were made is not recorded."
     known = imported.get("settings", {}) | imported.get("chosen", {})
-    works = [
-        f"{note[0].upper()}{note[1:]}." for note in (messages(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else [])
-    ]
+    notes = messages(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else []
+    works = [f"{note[0].upper()}{note[1:]}." for note in notes]
     shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
     shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}
     if isinstance(shown.get("stop_words"), list):

@@ -58,9 +58,7 @@ def posterior_file(path: str | os.PathLike[str]) -> Path:
 
 
 def _largest(row: Any, n: int) -> np.ndarray:
-    """Return the columns of the n largest entries of a row, dense or (1, V) sparse, if they are at least FEWEST_TOKENS;
-    of equal entries the first.
-    """
+    """Return the columns of the n largest entries, at least FEWEST_TOKENS each, of a row, (V,) or sparse (1, V)."""
     if sp.issparse(row):
         row = sp.csr_matrix(row)
         columns, values = row.indices, row.data

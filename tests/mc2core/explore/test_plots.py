@@ -268,7 +268,7 @@ def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, capsys
     assert main([*command, "--picture", str(tmp_path / "two.pdf")]) == 0
     assert (tmp_path / "two.csv").read_text() == (tmp_path / "one.csv").read_text()
     assert main([*command, str(tmp_path / "a.npz"), "--picture", str(tmp_path / "three.pdf")]) == 2
-    assert "--picture is of two fits" in capsys.readouterr().err
+    assert "--picture needs exactly two fits" in capsys.readouterr().err
 
 
 def boxes(ax, texts):

@@ -99,7 +99,7 @@ class TestPriors:
     @pytest.mark.parametrize(
         ("name", "rule"),
         [
-            ("topic_word_prior", "each of 4 words; it must be at most 2.5e+08, since"),
+            ("topic_word_prior", "each of 4 words; it must be at most 2.5e+08, because"),
             ("weight_prior", "each of 100 clust"),
         ],
     )

@@ -76,7 +76,9 @@ def test_sweep_given_tau_leaves_its_posterior_invariant(omega, n_clusters, famil
             sweep_members(assignments, count_topics(assignments), omega * tau, contexts, law, np.uint64(0), None)
             return tuple(assignments.cluster.tolist())
 
-        for probability, result in paths(run, documents, ("_draw_members", "index_of"), monkeypatch, ClusterDraw):
+        for probability, result in paths(
+            run, documents, ("_draw_members", "_draw_member", "index_of"), monkeypatch, ClusterDraw
+        ):
             matrix[i, states.index(result)] += probability
     assert (matrix.diagonal() < 1).any()
     assert_invariant(matrix, log_pi, 1e-10, 1e-8)  # at omega = 1e5 log-gammas agree to 11 digits

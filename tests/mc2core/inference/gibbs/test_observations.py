@@ -364,8 +364,8 @@ def test_empty_documents_and_a_constant_coordinate():
     [
         (Mixture(n_clusters=2), FastEx(), "mixture needs words"),
         (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "nptot needs words"),
-        (MC2(document_level=False), Gibbs(kernel="blocked"), "where topics emit observations"),
-        (MC2(), Gibbs(kernel="parallel"), "where topics emit observations"),
+        (MC2(document_level=False), Gibbs(kernel="blocked"), "if topics emit observations"),
+        (MC2(), Gibbs(kernel="parallel"), "if topics emit observations"),
     ],
 )
 def test_what_does_not_fit_observations_says_so(model, engine, said):
@@ -376,7 +376,7 @@ def test_what_does_not_fit_observations_says_so(model, engine, said):
 def test_content_and_corpus_must_be_of_observations():
     with pytest.raises(ValueError, match=r"must be one of DiagonalNormalGamma\(\), GaussWishart\(\), "):
         MC2(content=NormalGamma())
-    with pytest.raises(ValueError, match="of strength 1"):
+    with pytest.raises(ValueError, match="with strength 1"):
         HDP(content=DiagonalNormalGamma(strength=0.5))
     with pytest.raises(ValueError, match="the corpus has words"):
         fit(Corpus(np.eye(3, dtype=int)), MC2(content=FAMILY), Gibbs(), iterations=2)

@@ -64,7 +64,7 @@ def test_a_chain_of_this_process_goes_on_with_shards(local_spark, tmp_path):
 
 @pytest.mark.parametrize("kernel", ["collapsed", "interleaved"])
 def test_other_kernels_are_refused(kernel):
-    with pytest.raises(ValueError, match=f"n_shards is 2 and kernel {kernel!r}; of the kernels only 'parallel'"):
+    with pytest.raises(ValueError, match=f"n_shards is 2 and kernel {kernel!r}; only the kernel 'parallel'"):
         gibbs(kernel=kernel, document_level=True, n_shards=2)
     with pytest.raises(ValueError, match="needs a document level"):
         gibbs(kernel="parallel", n_shards=2)

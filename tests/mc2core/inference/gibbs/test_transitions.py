@@ -92,7 +92,7 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, n_clusters, fam
             return canonical(assignments.cluster)
 
         for probability, result in paths(
-            run, document_sweeps, ("_sweep_clusters", "index_of"), monkeypatch, ClusterDraw
+            run, document_sweeps, ("_sweep_clusters", "_move_document", "index_of"), monkeypatch, ClusterDraw
         ):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, 1e-12, 1e-9)
