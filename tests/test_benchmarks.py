@@ -71,6 +71,7 @@ def dumps(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_associations_are_counted_really_and_at_random(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(associations, "CORPORA", {"small": lambda _: explored_corpus(120)})
     monkeypatch.setattr(sys, "argv", ["associations", "--permutations", "2", "--cache", str(tmp_path)])
@@ -89,8 +90,9 @@ def test_associations_are_counted_really_and_at_random(monkeypatch, capsys, tmp_
 
 def marks(one):
     yield from [pytest.mark.needs("spark")] if one.needs == "spark" else []
-    if one.name.startswith("quality"):
+    if not one.name.startswith("gibbs"):
         yield pytest.mark.slow
+    if one.name.startswith("quality"):
         yield pytest.mark.skipif(
             not DATA_FOLDER.is_dir(), reason=f"the real files are not in {DATA_FOLDER} (set MC2_DATA_FOLDER)"
         )

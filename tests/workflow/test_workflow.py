@@ -392,6 +392,7 @@ def run_to_the_end(tmp_path_factory):
 
 
 class TestRun:
+    @pytest.mark.slow
     @pytest.mark.workflow
     def test_a_corpus_of_ones_own_ends_in_its_page_beside_the_papers(self, checkout):
         (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)
