@@ -44,5 +44,6 @@ print(
 # %%
 # Lines show the shares of the six most frequent topics, with 90 % intervals.
 
-ax = mc2core.plots.topics_over_time(fit, "year")
+figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+mc2core.plots.topics_over_time(fit, "year", ax=ax)
 plt.show()
