@@ -45,6 +45,7 @@ def fit_while(monkeypatch, data, out, command):
     return code
 
 
+@pytest.mark.slow
 def test_a_fit_keeps_its_words_when_its_corpus_is_imported_again(data, tmp_path, monkeypatch):
     """With one word renamed, 179 of 180 words of the posterior were those of the new corpus, beside the old counts."""
     assert fit_while(monkeypatch, data, tmp_path / "expected", ["verify", str(data)]) == 0
