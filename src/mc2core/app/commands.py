@@ -216,9 +216,9 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
             print(f"{program} {__version__}" + (f" (commit {known})" if known else ""))
             parser.exit()
 
-    if "--missing" in arguments[:-1]:  # a code such as -99,unknown is no option
-        at = arguments.index("--missing")
-        arguments = [*arguments[:at], f"--missing={arguments[at + 1]}", *arguments[at + 2 :]]
+    at = arguments.index("--missing") + 1 if "--missing" in arguments else len(arguments)
+    if at < len(arguments) and not arguments[at].startswith("--"):  # a code such as -99,unknown is no option
+        arguments = [*arguments[: at - 1], f"--missing={arguments[at]}", *arguments[at + 1 :]]
     parser = argparse.ArgumentParser(
         prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1012,7 +1012,7 @@ def test_it_lists_what_rises_and_falls_over_time(opened, folder):
                 for verb, some in (("rises", rows[rows["trend"] > 0]), ("falls", rows[rows["trend"] < 0][::-1]))
                 if len(some)
             ]
-            expected = " ".join(said) or f"No {what} has a trend with year beyond chance."
+            expected = " ".join(said) or f"No {what} shows a trend with year beyond chance."
             assert page.inner_text("#compare .block:has-text('year (') .trends") == expected
 
 

@@ -15,7 +15,7 @@ const sayTrends = (name) => {
     return rows.length ? [`The share ${verb} with ${name} for: ${rows.slice(0, MAX_TRENDS).map((row) => row.called).join("; ")}${more > 0 ? `; and ${whole(more)} more` : ""}.`] : [];
   };
   const said = [...part("rises", 1), ...part("falls", -1)];
-  return said.length ? said.join(" ") : `No ${compareWhat} has a trend with ${name} beyond chance.`;
+  return said.length ? said.join(" ") : `No ${compareWhat} shows a trend with ${name} beyond chance.`;
 };
 const drawCompare = () => {
   $("compare-part").hidden = !variables.length || !topics.length;

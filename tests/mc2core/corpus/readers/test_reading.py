@@ -48,6 +48,17 @@ def test_later_documents_have_the_codes_of_the_first(tmp_path):
         assert corpus.missing("who").tolist() == [False, True]
 
 
+def test_codes_of_missing_values_may_begin_with_a_dash(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("text,year\ntrees and graphs,1990\ngraphs,-99\ntrees,-\n")
+    command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "year:number"]
+    assert main([*command, "--missing", "-99,-", "--out", str(tmp_path / "own")]) == 0
+    assert Corpus.load(tmp_path / "own").missing("year").tolist() == [False, True, True]
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*command, "--missing", "--out", str(tmp_path / "other")])
+    assert "--missing: expected one argument" in capsys.readouterr().err
+
+
 def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     options = [
         "--context", "year=Year:number", "--context", "who:bag", "--labels", "kind", "--id", "key", "--keep",
