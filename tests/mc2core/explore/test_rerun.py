@@ -45,6 +45,16 @@ def test_a_fit_comes_out_the_same_after_it_was_saved(corpus, tmp_path, lengths):
     assert str(found) == f"the rerun gives the same result, bit by bit ({n} samples)"
 
 
+def test_one_other_bit_is_another_result(corpus):
+    arrays = fitted(corpus, iterations=6, chains=1).arrays()
+    names = [name for name, one in arrays.items() if one.dtype == np.float64 and one.size and "hierarchy" not in name]
+    changed = arrays[names[0]].copy()
+    changed.flat[-1] = np.nextafter(changed.flat[-1], np.inf)
+    found = rerun(Posterior.from_arrays({**arrays, names[0]: changed}, "changed"), corpus, progress=False)
+    assert found.differing == [names[0]]
+    assert str(found).startswith("the rerun gives another result (1 array of its")
+
+
 @pytest.mark.parametrize("engine", [fits.svi, fits.fastex], ids=["svi", "fastex"])
 def test_other_engines_come_out_the_same(corpus, engine):
     settings = {"max_clusters": 4, "batch_size": None} if engine is fits.svi else {"n_clusters": 4}
