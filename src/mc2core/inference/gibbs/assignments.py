@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.records import record
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.seeding import cluster_documents
 
 
+@record
 class TopicCounts(NamedTuple):
     """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
 

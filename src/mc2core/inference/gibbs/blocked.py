@@ -35,6 +35,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
@@ -55,6 +56,7 @@ _TINY_TAU = np.float32(1e-20)  # ... if tau is not 0
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
+@record
 class CutTopics(NamedTuple):
     """Atoms of G_0 above a weight (*active* topics, one column each), and small ones in use."""
 
@@ -264,6 +266,7 @@ _HOPELESS = 45.0  # nats
 _WORDS_AT_ONCE = 16
 
 
+@record
 class LogFactors(NamedTuple):
     """Factors of a document's weights that do not depend on its contexts, one column per active cluster."""
 
@@ -272,6 +275,7 @@ class LogFactors(NamedTuple):
     words: np.ndarray  # (V, K) float32: of a token of the word in active topics, at most 0
 
 
+@record
 class BlockedWork(NamedTuple):
     """Workspace for a document and its weights."""
 
@@ -460,7 +464,12 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
         np.zeros(cells.largest, np.int64), np.zeros(cells.largest, np.int32), np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64), np.zeros(tau.shape[0] + 2, np.int64), np.zeros(cells.widest, np.int64),
     )  # fmt: skip
-    token_of, topic_of, run_row, run_end, _, _ = word_tokens
+    token_of, topic_of, run_row, run_end = (
+        word_tokens.token,
+        word_tokens.topic,
+        word_tokens.run_cluster,
+        word_tokens.run_end,
+    )
     for w in range(first, last):
         streams.seek(stream, key, w)
         # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap

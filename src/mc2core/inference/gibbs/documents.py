@@ -35,6 +35,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import MIN_POSITIVE, exp, log, log_gamma, stirling
 from mc2core.compute.streams import index_of
 from mc2core.compute.threads import in_blocks
@@ -50,6 +51,7 @@ _SPARE = 8  # clusters that can be born before tables grow
 _BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
 
 
+@record
 class DocumentTokens(NamedTuple):
     """The documents' tokens and clusters."""
 
@@ -58,6 +60,7 @@ class DocumentTokens(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
+@record
 class Contexts(NamedTuple):
     """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
 
@@ -71,6 +74,7 @@ class Contexts(NamedTuple):
     vectors: Vectors
 
 
+@record
 class ClusterTables(NamedTuple):
     """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
 
@@ -93,6 +97,7 @@ class DocumentConstants(NamedTuple):
     bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
 
 
+@record
 class ClusterSweepWork(NamedTuple):
     """The document at hand and its weights."""
 

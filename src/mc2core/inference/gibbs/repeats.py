@@ -28,6 +28,7 @@ from scipy.special import gammaln
 from mc2core.base.checks import MAX_PRIOR, MIN_PRIOR
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.records import record
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.weights import GammaPrior
 
@@ -108,6 +109,7 @@ def draws_of_cells(content: sp.csr_matrix, size: np.ndarray) -> sp.csr_matrix:
     return _like(content, draws)
 
 
+@record
 class _Counts(NamedTuple):
     """Counts of draws, which a move changes."""
 
@@ -123,6 +125,7 @@ class _Constants(NamedTuple):
     vs: float  # s of all words
 
 
+@record
 class _Weights(NamedTuple):
     """Arrays from which the weights of topics for new draws are computed."""
 
@@ -134,7 +137,7 @@ class _Weights(NamedTuple):
 @numba.njit(inline="always")
 def _weigh_word(w, n_wm, s, weights):
     """Fill in the weights of word w; returns their sum. Loops that only store are vector code."""
-    _, factor, of_word = weights
+    factor, of_word = weights.factor, weights.of_word
     for m in range(of_word.size):
         of_word[m] = factor[m] * (n_wm[w, m] + s)
     one, two, three, four, m = 0.0, 0.0, 0.0, 0.0, 0
@@ -150,8 +153,8 @@ def _weigh_word(w, n_wm, s, weights):
 @numba.njit(inline="always")
 def _add_draw(m, w, sign, counts, constants, weights):
     """Add a draw of word w in topic m, or take it away (``sign`` -1); returns by how much the sum of weights grows."""
-    n_j, n_wm, n_m = counts
-    prior, factor, of_word = weights
+    n_j, n_wm, n_m = counts.n_j, counts.n_wm, counts.n_m
+    prior, factor, of_word = weights.prior, weights.factor, weights.of_word
     n_j[m] += sign
     n_wm[w, m] += sign
     n_m[m] += sign
@@ -209,7 +212,7 @@ def _sweep(key, cells, before, cluster, priors, counts, constants, after):
     indptr, indices, n_tokens = cells
     draws, size, topic = before
     new_draws, new_size, new_topic = after
-    n_j, n_wm, n_m = counts
+    n_j, n_wm, n_m = counts.n_j, counts.n_wm, counts.n_m
     n_topics = n_m.size
     stream, factor, of_word = np.zeros(2, np.uint64), np.empty(n_topics), np.empty(n_topics)
     read, written = 0, 0

@@ -26,6 +26,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.simd import LANES, weigh_counts
 from mc2core.compute.special import exp, log
 from mc2core.corpus import Corpus
@@ -56,6 +57,7 @@ _NEGLIGIBLE, _MAX_SUM = 1e-9, 1e20
 _STEPS = 16
 
 
+@record
 class TimedTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -68,6 +70,7 @@ class TimedTopics(NamedTuple):
     sums: np.ndarray
 
 
+@record
 class TimedWeights(NamedTuple):
     """Work arrays for the weights of topics, for the current document and word; one column per topic."""
 
@@ -253,9 +256,17 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
     ``time`` (J,) float64: x_j, NaN if missing; ``time_prior`` (4,) float64: natural parameters.
     """
     n_topics = position[TOPICS]
-    indptr, word, counts, start, _ = documents
-    n_km, n_wm, n_m, _, remaining, sums = topics
-    s, prior, scale, steps, first, _, p, block, _, _ = weights
+    indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
+    n_km, n_wm, n_m, remaining, sums = topics.n_km, topics.n_wm, topics.n_m, topics.remaining, topics.sums
+    s, prior, scale, steps, first, p, block = (
+        weights.s,
+        weights.prior,
+        weights.scale,
+        weights.steps,
+        weights.first,
+        weights.p,
+        weights.block,
+    )
     v, n_words = constants.v, n_wm.shape[0]
     for j in range(position[VISIT], time.size):
         resume, x, end = position[TOKEN], time[j], start[j]

@@ -49,6 +49,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.simd import LANES, find_lane, prefetch, weigh_counts
 from mc2core.compute.special import MIN_POSITIVE
 from mc2core.compute.streams import log_gamma_variate
@@ -65,6 +66,7 @@ _LINE = 16  # float32 in a cache line
 
 
 # -- the topics of a sweep ------------------------------------------------------------------------------------
+@record
 class SweptTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
@@ -86,6 +88,7 @@ class TopicConstants(NamedTuple):
     vs: float | np.float32  # ... and its sum over all words
 
 
+@record
 class SweepWeights(NamedTuple):
     """What the weights of topics are made of, for the visit and row at hand; a column for each topic."""
 
@@ -267,6 +270,7 @@ def join(m, row, counts, n_m, row_prior, prior, n, inverse, scale, p, block, vs)
 
 
 # -- word by word ---------------------------------------------------------------------------------------------
+@record
 class WordCells(NamedTuple):
     """The corpus seen word by word: cell = one (document, word) pair with a positive count.
 
@@ -336,6 +340,7 @@ def order_by_cluster(document, cluster, work_count, work_order):
         work_count[k] = 0
 
 
+@record
 class WordTokens(NamedTuple):
     """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
 
@@ -379,9 +384,22 @@ def collect_word(w, cells, cluster, topic, word_tokens):
 @kernel
 def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
     """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
-    token_of, topic_of, run_cluster, run_end, _, _ = word_tokens
-    n_km, n_m, _, remaining, _, _ = topics
-    row_prior, prior, n, inverse, scale, p, block = weights
+    token_of, topic_of, run_cluster, run_end = (
+        word_tokens.token,
+        word_tokens.topic,
+        word_tokens.run_cluster,
+        word_tokens.run_end,
+    )
+    n_km, n_m, remaining = topics.counts, topics.n_m, topics.remaining
+    row_prior, prior, n, inverse, scale, p, block = (
+        weights.row_prior,
+        weights.prior,
+        weights.n,
+        weights.inverse,
+        weights.scale,
+        weights.p,
+        weights.block,
+    )
     n_words, n_topics, columns, vs = cells.start.size - 1, position[TOPICS], n_m.size, constants.vs
     for w in range(position[VISIT], n_words):
         resume = position[TOKEN]
@@ -476,6 +494,7 @@ def sweep_topics(
 
 
 # -- document by document -------------------------------------------------------------------------------------
+@record
 class DocumentRows(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
@@ -501,9 +520,23 @@ def _fetch_row(n_wm, w, n_columns):
 @kernel
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
-    indptr, word, counts, start, cluster = documents
-    n_wm, n_m, _, _, tau, tau_remaining = topics
-    row_prior, prior, n, inverse, scale, p, block = weights
+    indptr, word, counts, start, cluster = (
+        documents.indptr,
+        documents.word,
+        documents.counts,
+        documents.start,
+        documents.cluster,
+    )
+    n_wm, n_m, tau, tau_remaining = topics.counts, topics.n_m, topics.tau, topics.tau_remaining
+    row_prior, prior, n, inverse, scale, p, block = (
+        weights.row_prior,
+        weights.prior,
+        weights.n,
+        weights.inverse,
+        weights.scale,
+        weights.p,
+        weights.block,
+    )
     n_words, n_topics, columns, vs = n_wm.shape[0], position[TOPICS], n_m.size, constants.vs
     for j in range(position[VISIT], cluster.size):
         resume, k, last = position[TOKEN], cluster[j], start[j]

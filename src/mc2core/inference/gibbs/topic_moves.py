@@ -37,6 +37,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import MAX_FACTORS, MIN_POSITIVE, exp, log_gamma, log_rising_factorial
 from mc2core.compute.streams import index_of, log_gamma_variate
 from mc2core.compute.threads import in_blocks, look_ahead, n_threads
@@ -49,6 +50,7 @@ from mc2core.inference.gibbs.weights import Concentrations, expect_table_shape, 
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
 
 
+@record
 class Tokens(NamedTuple):
     """The tokens, in CSR order; those of topic m in ascending order are ``size[m]`` of ``order``, from ``first[m]``."""
 
@@ -61,6 +63,7 @@ class Tokens(NamedTuple):
     size: np.ndarray  # (slots,) int64
 
 
+@record
 class SplitComponents(NamedTuple):
     """Tokens that are in component 0 or 1, and what is counted and estimated of the components."""
 
@@ -452,6 +455,7 @@ SPARE_TOPICS = 32  # for which there is room in the arrays
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
+@record
 class TopicSlots(NamedTuple):
     """What is kept of the topics, a slot for each; those from the number of topics on are spare."""
 

@@ -338,7 +338,7 @@ _SAMPLED_BLOCK = 256  # documents that a thread takes at a time
 def _sample_document_tables(key, first, last, cluster, counts, token_start, prior, tables, n_tables):
     """Draw the topics of the tables of documents first..last-1, each from its first token on, and their numbers."""
     stream = np.zeros(2, np.uint64)
-    start, topic, n = counts
+    start, topic, n = counts.start, counts.topic, counts.n
     for j in range(first, last):
         streams.seek(stream, key, j)
         place = token_start[j]

@@ -1,0 +1,89 @@
+"""Named tuples of arrays that kernels receive as one pointer.
+
+numba passes a named tuple to each function as all numbers of all its arrays. With 20 arrays, these are 170 numbers for
+each function that receives the tuple, and most of the time of compilation. A record is stored once, when Python calls a
+kernel, and functions receive its address (docs/notes/gibbs_kernels.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    types,
+    unbox,
+)
+
+T = TypeVar("T")
+
+
+def record(cls: type[T]) -> type[T]:
+    """Have kernels receive tuples of this class as one pointer (a decorator of a named tuple).
+
+    Kernels can read its fields, and write into its arrays. They cannot make a record, index it or return it.
+    """
+
+    @typeof_impl.register(cls)
+    def _(value: Any, context: Any) -> Any:
+        kinds = [typeof_impl(one, context) for one in value]
+        return None if None in kinds else Record(cls, kinds)
+
+    return cls
+
+
+class Record(types.Type):
+    """The type of a record in kernels."""
+
+    def __init__(self, cls: Any, kinds: list[Any]) -> None:
+        self.names, self.kinds, self.stored = cls._fields, kinds, types.Tuple(kinds)
+        super().__init__(f"{cls.__module__}.{cls.__qualname__}({', '.join(map(str, kinds))})")
+
+
+@register_model(Record)
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Record) -> None:
+        super().__init__(manager, kind, manager[kind.stored].get_value_type().as_pointer())
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    key = Record
+
+    def generic_resolve(self, kind: Record, name: str) -> Any:
+        return kind.kinds[kind.names.index(name)] if name in kind.names else None
+
+
+@lower_getattr_generic(Record)
+def _read(context: Any, builder: Any, kind: Record, pointer: Any, name: str) -> Any:
+    place = kind.names.index(name)
+    value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, place))
+    # fields do not change while a kernel runs: loops need not read them again
+    value.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return impl_ret_borrowed(context, builder, kind.kinds[place], value)
+
+
+@unbox(Record)
+def _store(kind: Record, pair: Any, c: Any) -> Any:
+    """Store the fields where the kernel's caller keeps its variables."""
+    pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(kind.stored))
+    failed, cleanups = cgutils.alloca_once_value(c.builder, cgutils.false_bit), []
+    for place, one in enumerate(kind.kinds):
+        native = c.unbox(one, c.pyapi.tuple_getitem(pair, place))
+        c.builder.store(native.value, cgutils.gep_inbounds(c.builder, pointer, 0, place))
+        c.builder.store(c.builder.or_(c.builder.load(failed), native.is_error), failed)
+        cleanups += [native.cleanup] if native.cleanup is not None else []
+
+    def clean_up() -> None:
+        for cleanup in reversed(cleanups):
+            cleanup()
+
+    return NativeValue(pointer, is_error=c.builder.load(failed), cleanup=clean_up if cleanups else None)
