@@ -229,7 +229,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return Corpus(self._counts(X, reset=False), self.posterior_.vocabulary)
 
     def _words(self, n_words: int) -> list[str]:
-        """Names of the columns that were given; x0, x1, ... are scikit-learn's own where there are none."""
+        """Return the given names of the columns, or scikit-learn's names x0, x1, ... if there are none."""
         columns = list(getattr(self, "feature_names_in_", ()))
         if self.vocabulary is None:
             return columns or [f"x{word}" for word in range(n_words)]
@@ -239,7 +239,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return words
 
     def _counts(self, X: Any, reset: bool) -> Any:
-        """X as scikit-learn checks it; Corpus refuses what is not whole."""
+        """Return X after the checks of scikit-learn; Corpus refuses values that are not whole numbers."""
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
         return sp.csr_matrix(X) if sp.issparse(X) else X
 

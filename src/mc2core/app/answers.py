@@ -25,9 +25,9 @@ _NONE = np.zeros(0, np.int64)
 class Answers:
     """Predictions for documents by a posterior. Everything that does not depend on the documents is prepared once.
 
-    Clusters and contexts are averaged over samples; topics are those of the representative. Clusters are those of the
-    recommended clustering, or of the fit if the posterior has no hierarchy. ``top``: topics of each document, and names
-    of a context, at most.
+    Probabilities of clusters and contexts are averaged over samples; topics come from the representative sample. The
+    clusters are the recommended ones, or all clusters of the fit if the posterior has no hierarchy. ``top`` is the
+    largest number of topics per document and of names per context.
     """
 
     def __init__(self, posterior: Posterior, top: int, threads: int) -> None:

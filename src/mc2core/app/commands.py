@@ -92,7 +92,7 @@ class _OutputError(OSError):
 
 
 class _Output(io.FileIO):
-    """Standard output, whose errors are not those of another file."""
+    """Standard output. Its errors have their own class, so that they differ from errors of other files."""
 
     def write(self, data: Any, /) -> int:
         try:

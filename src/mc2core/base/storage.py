@@ -59,7 +59,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     """Open a temporary file next to ``path``; on success fsync it and rename it over ``path``.
 
     A reader sees the old file or the new one, never half of either; after an error the old one stays. Temporary files
-    are locked as long as their process lives: those of killed ones are removed the next time ``path`` is written.
+    are locked while their process runs. The files of killed processes are removed when ``path`` is next written.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -315,8 +315,8 @@ def parse_json(text: str) -> Any:
 def check_json(meta: Any, described: Mapping[str, Any]) -> None:
     """Raise ValueError unless ``meta`` is a dict with the ``described`` keys.
 
-    A type stands for its values, and int for whole numbers; [form] for a list, {str: form} for an object, and a tuple
-    for one of several forms.
+    In ``described``, a type allows values of this type (int: whole numbers), [form] allows a list, {str: form} allows
+    an object, and a tuple allows any one of its forms.
     """
     if not isinstance(meta, dict):
         raise ValueError(f"its description is {str(meta)[:60]!r}")

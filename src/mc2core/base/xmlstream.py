@@ -137,7 +137,7 @@ def blocks(
 
 
 class _Part:
-    """A file from where it stands to ``stop``, as what inflates wants to read it."""
+    """Part of a file, from its current position to ``stop``, with the interface that decompressors read."""
 
     def __init__(self, stream: IO[bytes], stop: int) -> None:
         self._stream, self._stop = stream, stop

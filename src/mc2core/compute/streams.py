@@ -10,8 +10,8 @@ There are two forms:
   (or topic, or cluster) and then draw from a two-word counter state. That generator is SplitMix64 with a
   stream of its own for each document (Steele, Lea and Flood 2014: a start and an odd increment).
 
-Variates are Gammas, Dirichlets and weighted draws from NumPy's generators, and normals, Gammas and weighted draws in
-kernels.
+With NumPy's generators, the functions below draw Gamma and Dirichlet variates and weighted choices. In kernels, they
+draw normal and Gamma variates and weighted choices.
 """
 
 from __future__ import annotations

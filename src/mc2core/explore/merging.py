@@ -44,8 +44,8 @@ def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, p
     Returns
     -------
     (Posterior, DataFrame)
-        The second has the columns of, number and name: the names that were given, with the numbers after the merge. A
-        merged cluster has the name of the cluster whose number was in merge, or else of its first part with a name.
+        The second has the columns "of", "number" and "name": the given names with their numbers after the merge. A
+        merged cluster gets the name of the cluster whose number is in "merge", or else the first name of its parts.
 
     Raises
     ------

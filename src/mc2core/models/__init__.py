@@ -169,8 +169,8 @@ class TopicModel(Model):
     document_concentration : float or "learn"
         Concentration omega of the document level.
     burstiness : bool or None
-        Whether a document may repeat its words without drawing them from its topics again. None is True with a document
-        level if the topics emit words and the engine supports it.
+        Whether a document may repeat its words without drawing them from its topics again. With None, it may do so if
+        the model has a document level, the topics emit words, and the engine supports it.
     topic_word_prior : float or "learn"
         Parameter s of the symmetric Dirichlet prior of a topic's words.
     concentration_priors : dict from concentration names to the [shape, rate] of their Gamma priors
@@ -354,8 +354,8 @@ class MC2(TopicModel):
         proportions of their cluster. "learn" starts at 10.
     burstiness : bool or None, default None
         Whether a document may repeat its words (burstiness): a word that occurs ten times in a document may then be one
-        draw from the document's topics. None is True with a document level and words, for engines that support it:
-        Gibbs with kernel "collapsed" or "interleaved".
+        draw from the document's topics. With None, burstiness is used if the model has a document level, the corpus has
+        words, and the engine supports it (Gibbs with kernel "collapsed" or "interleaved").
     n_clusters : int in [1, 2147483647] or None, default None
         Fixed number of clusters N. The model is then a finite mixture, whose weights have the prior Dirichlet(alpha /
         N, ..., alpha / N). Some of the N clusters may stay empty. With None, the model is a Dirichlet process, and the
@@ -458,8 +458,8 @@ class HDP(TopicModel):
         Concentration omega of the document level. "learn" starts at 10.
     burstiness : bool or None, default None
         Whether a document may repeat its words (burstiness): a word that occurs ten times in a document may then be one
-        draw from the document's topics. None is True with a document level and words, for engines that support it:
-        Gibbs with kernel "collapsed" or "interleaved".
+        draw from the document's topics. With None, burstiness is used if the model has a document level, the corpus has
+        words, and the engine supports it (Gibbs with kernel "collapsed" or "interleaved").
     content : ContentFamily or mapping of its settings or None, default None
         Family of the observations, if the corpus has observations instead of words. None selects the default for the
         kind of the observations: DiagonalNormalGamma for numbers, GammaPoissonVector for counts, BetaBernoulliVector

@@ -55,9 +55,10 @@ SLACK = 3.0
 SLACK_OF_A_TOKEN = 0.02
 """The same for each token: the longer a document, the rougher is what they were chosen by."""
 SWEEPS = 100
-"""Sweeps over a document's tokens where its cluster is asked for; with S samples, divided by the square root of S."""
+"""Sweeps over a document's tokens to predict its cluster; with S samples, divided by the square root of S."""
 FIRST_SWEEPS, DOUBT = 20, 1e-3
-"""Of these a quarter is left out. No more are done where clusters but the likeliest have less than this by then."""
+"""Number of first sweeps, and a probability. A quarter of the first sweeps is discarded. There are no further sweeps if
+all clusters except the likeliest then have a probability below DOUBT in total."""
 
 # documents a thread takes at a time
 _CHUNK = 8
@@ -178,8 +179,8 @@ def log_likelihood(
     passes or moves) divided by the square root of the number of samples, whose errors cancel. The others get fewer
     draws the less plausible they are (``SLACK``), because they contribute little. exp of the result is unbiased for the
     sum over these clusters for any number of draws, even below one
-    (:func:`mc2core.posterior.perplexity_kernels.start`). Leaving out the other clusters can only lower it. ``done`` is
-    called with the number of completed documents, for each sample.
+    (:func:`mc2core.posterior.perplexity_kernels.start`). Without the other clusters, the result can only be
+    lower. ``done`` is called with the number of completed documents, for each sample.
     """
     buffers, (of_one, passes) = Buffers(), settings
     most = max(1.0, of_one / math.sqrt(len(mixtures)))

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 CUTS = "recommended", "broad", "fine", "all"
 """Names of cuts."""
 MAX_CELLS = 1 << 27
-"""Of the table of topics or words (and names in contexts) by clusters, 8 bytes each."""
+"""Largest number of cells (8 bytes each) of the table of topics or words (and names in contexts) by clusters."""
 MIN_SCALE = 50
-"""Clusters in whose logarithm numbers of fewer are measured where one chain ran (docs/notes/recommended.md)."""
+"""For one chain, ln n is divided by the logarithm of the number of clusters, or of this if it is larger."""
 HALF = 0.5
-"""Share of what clusters explain that a recommended clustering explains: few clusters agree easily, but say little."""
+"""Smallest share of the largest gain in score for a recommended clustering: chains easily agree on few clusters."""
 TIE = 0.9
-"""Share of the highest agreement from which on chains agree as well (docs/notes/recommended.md)."""
+"""Share of the highest agreement above which agreement counts as equally high (docs/notes/recommended.md)."""
 STEP = 3.0
-"""Times the gain of any further cluster that the last cluster of a broad clustering gains."""
+"""Smallest ratio of the gain by the last cluster of a broad clustering to the gain by any further cluster."""
 MIN_AGREEMENT = 0.7
-"""Agreement of chains below which they are said to differ."""
+"""Agreement below which chains count as different."""
 _BLOCK = 1 << 14  # documents whose probabilities are averaged at a time
 
 

@@ -110,8 +110,8 @@ def _find_in_block(psi, row, prior, b, u):
 def start(state, draws, key, words, indices, counts, begin, end):
     """Set ``state`` to the start of a document's stream; returns how many draws it gets, and their weight.
 
-    ``draws`` are rounded up. Of less than one, it is one with that probability and the weight 1 / ``draws``, else none:
-    what is estimated stays unbiased.
+    ``draws`` is rounded up. If it is below one, there is one draw of weight 1 / ``draws`` with probability ``draws``,
+    and otherwise none. The estimate therefore stays unbiased.
     """
     seek_document(state, key, words, indices, counts, begin, end)
     if draws >= 1.0:

@@ -12,20 +12,20 @@ from mc2papers.baselines.base import ByNumber, cluster_numbers, lsa_space, rando
 
 
 class GaussianMixture(ByNumber):
-    """Diagonal covariances, EM from k-means, the best of several starts, by scikit-learn.
+    """Gaussian mixture with diagonal covariances (scikit-learn): EM from k-means, the best of several starts.
 
     Parameters
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
-        K; a solution for each.
+        Numbers of clusters K, with one solution per number.
     dimension : int in [1, inf), default 100
-        Of the space of :func:`mc2papers.baselines.base.lsa_space`.
+        Dimension of the space of :func:`mc2papers.baselines.base.lsa_space`.
     weighting : {"counts", "tfidf"}, default "tfidf"
-        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+        Weighting of words and contexts, see :func:`mc2papers.baselines.base.features`.
     starts : int in [1, inf), default 10
-        The start whose end has the greatest likelihood is kept.
+        Number of starts. The solution with the greatest likelihood is kept.
     max_iterations : int in [1, inf), default 300
-        Of each start, at most.
+        Largest number of iterations per start.
     """
 
     name: ClassVar[str] = "gaussian_mixture"

@@ -17,15 +17,15 @@ class KMeans(ByNumber):
     Parameters
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
-        K; a solution for each. ICML14 (section 4.2) has 10 to 40 and reports their spread.
+        Numbers of clusters K, with one solution per number. ICML14 (section 4.2) has 10 to 40 and reports their spread.
     dimension : int in [1, inf) or None, default None
-        Of the space of :func:`mc2papers.baselines.base.lsa_space`; None is the rows as they are.
+        Dimension of the space of :func:`mc2papers.baselines.base.lsa_space`. With None, the rows are not reduced.
     weighting : {"counts", "tfidf"}, default "tfidf"
-        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+        Weighting of words and contexts, see :func:`mc2papers.baselines.base.features`.
     starts : int in [1, inf), default 10
-        The start whose end has the smallest sum of squares is kept.
+        Number of starts. The solution with the smallest sum of squares is kept.
     max_iterations : int in [1, inf), default 300
-        Of each start, at most.
+        Largest number of iterations per start.
     """
 
     name: ClassVar[str] = "kmeans"

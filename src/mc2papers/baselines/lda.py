@@ -24,15 +24,16 @@ class LDA(Baseline):
     Parameters
     ----------
     n_topics : int in [1, inf), default 20
-        Topics, which are the clusters too.
+        Number of topics. Each topic is also a cluster.
     document_prior : float in [1e-10, 1e10], default 0.1
-        Of each topic in a document's proportions.
+        Dirichlet prior of each topic in a document's proportions.
     topic_word_prior : float in [1e-10, 1e10], default 0.01
-        Of each word in a topic's distribution.
+        Dirichlet prior of each word in a topic's distribution.
     iterations : int in [1, inf), default 20
-        Passes over the corpus.
+        Number of passes over the corpus.
     starts : int in [1, inf), default 3
-        The start whose end has the highest bound of ln p(words) is kept: from some, topics stay without words.
+        Number of starts. The solution with the highest bound of ln p(words) is kept, because some starts leave topics
+        without words.
     """
 
     name: ClassVar[str] = "lda"

@@ -23,19 +23,20 @@ class MLlibLDA(Baseline):
     Parameters
     ----------
     n_topics : int in [1, inf), default 20
-        Topics, which are the clusters too.
+        Number of topics. Each topic is also a cluster.
     document_prior : float in [1e-10, 1e10], default 0.1
-        Of each topic in a document's proportions, where MLlib starts to learn them.
+        Initial Dirichlet prior of each topic in a document's proportions; MLlib learns it.
     topic_word_prior : float in [1e-10, 1e10], default 0.01
-        Of each word in a topic's distribution.
+        Dirichlet prior of each word in a topic's distribution.
     iterations : int in [1, inf), default 20
-        Mini-batches.
+        Number of mini-batches.
     batch_fraction : float in (0, 1], default 0.1
-        Share of the documents in each of them, drawn again: so many passes over the corpus are iterations times this.
+        Share of the documents in each mini-batch, drawn at random. The number of passes over the corpus is iterations
+        times this share.
     learning_offset : float in (0, inf), default 1024.0
-        tau_0 of the rates (tau_0 + t)**-0.51; the smaller, the more the first mini-batches count.
+        Offset tau_0 of the rates (tau_0 + t)**-0.51. With a smaller offset, the first mini-batches count more.
     partitions : int in [1, inf), default 2
-        Of the documents, and threads of the local master.
+        Number of partitions of the documents, and of threads of the local master.
     """
 
     name: ClassVar[str] = "mllib_lda"

@@ -21,13 +21,13 @@ class NMF(ByNumber):
     Parameters
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
-        Factors; a solution for each number. ICML14 (section 4.2) has 10 to 40 and reports their spread.
+        Numbers of factors, with one solution per number. ICML14 (section 4.2) has 10 to 40 and reports their spread.
     weighting : {"counts", "tfidf"}, default "tfidf"
-        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+        Weighting of words and contexts, see :func:`mc2papers.baselines.base.features`.
     max_iterations : int in [1, inf), default 500
-        Of coordinate descent, at most.
+        Largest number of iterations of coordinate descent.
     tolerance : float in (0, inf), default 0.001
-        It stops where an iteration changes the factors by this share of what the first one did.
+        The descent stops if an iteration changes the factors by less than this share of the change in the first one.
     """
 
     name: ClassVar[str] = "nmf"

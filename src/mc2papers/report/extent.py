@@ -41,7 +41,7 @@ def extent_of_runs(configuration: Configuration, name: str, methods: Collection[
 
     Rows of our variants do not count, unless there are no others.
 
-    methods : the only ones that count; all if there are none
+    methods : names of the methods whose runs count; if empty, all methods count
 
     Returns
     -------

@@ -65,8 +65,10 @@ class MixtureEngine(Engine):
 
     @abstractmethod
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """Return the class of states of a chain; ``stored`` has the names of the arrays of a checkpoint, () for a new
-        chain."""
+        """Return the class that holds the state of a chain.
+
+        ``stored`` has the names of the arrays in a checkpoint; it is empty for a new chain.
+        """
 
     def _checked(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
         """Return :meth:`_states`. Raises ValueError if the corpus does not fit, before memory is allocated."""

@@ -210,8 +210,8 @@ class HashedState(CountedState):
         own cluster k, without the document (the signal). Words enter in order of signal / noise while
         (signal - REQUIRED_SIGNAL) / noise, summed over words, rises; the others have scale 0. They
         still count in the exact acceptance. Then the inverse_temperature is fitted: the slope of the exact log
-        likelihood over the proposal's score. Among clusters drawn at random it is nearly 0, and so proposals are nearly
-        uniform; of clusters that stand apart, it is large.
+        likelihood over the proposal's score. For clusters drawn at random, it is nearly 0, so proposals are nearly
+        uniform. For well-separated clusters, it is large.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)

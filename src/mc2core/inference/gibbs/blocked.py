@@ -287,8 +287,8 @@ class BlockedWork(NamedTuple):
 
 @kernel(fastmath={"contract"})
 def centred_log(mass, log_mass):
-    """Write ln mass - max_k ln mass to log_mass (words, K) float32. Constants that all clusters of a word share
-    cancel."""
+    """Write ln mass - max_k ln mass to log_mass (words, K) float32. If all clusters of a word share a constant, it
+    cancels."""
     n_clusters = mass.shape[1]
     work = np.zeros(n_clusters, np.float64)
     for w in range(mass.shape[0]):

@@ -127,7 +127,7 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     """ln of how likely the words of topic m's n ``members`` and their topic are, theta and psi summed out, given tau,
     and ln of the product of the probabilities of topic m for each member given the topics of all other tokens.
 
-    Less what is common to all topics: (N_j + omega) of each document.
+    The factor (N_j + omega) of each document is left out, because it is equal for all topics.
     """
     omega, s, vs, document = constants.omega, constants.s, constants.vs, tokens.document
     n_j, inverse = np.empty((2, n_m.size))
@@ -205,7 +205,7 @@ def _put_back(m, members, n, n_wm, n_m, tokens, new):
 
 @kernel
 def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
-    """Try topics in this order, those of at most so many tokens; tau of a removed topic goes to all others."""
+    """Try to remove topics of at most ``most`` tokens in this order; the other topics share tau of a removed topic."""
     stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)
     for m in order:
         if n_m[m] == 0 or n_m[m] > most:

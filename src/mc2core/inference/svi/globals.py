@@ -305,7 +305,7 @@ class Globals(State):
         return self.law.sticks(self.group_weights), *self.proportions.stick_arrays()
 
     def concentrations(self) -> Concentrations:
-        """Return the current values of the concentrations with sticks."""
+        """Return the current values of the concentrations that have stick-breaking weights (alpha, v, eta)."""
         return self.priors.posteriors(self.concentration_rates, self.stick_arrays())
 
     def fill_scores(self, expected: Expectations, words: np.ndarray, first: int, last: int, scores: np.ndarray) -> None:
