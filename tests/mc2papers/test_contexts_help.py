@@ -79,7 +79,7 @@ def test_claims_of_the_papers_and_ours_are_apart():
     ours = {one.text.removeprefix(f"{DOCUMENT_LEVEL}: "): one for one in found if one.whose != "paper"}
     assert len(ours) == 5
     assert (
-        ours["ARI higher (recommended clusters) with citation than with that of random documents"].verdict
+        ours["ARI higher (recommended clusters) with citation than with contexts of random documents"].verdict
         == "reproduced"
     )
     behind = ours["K fixed, ARI with citation at least that of K-means with words and context"]

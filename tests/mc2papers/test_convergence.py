@@ -85,7 +85,7 @@ class TestSpeedUp:
         judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
         assert verdicts(judged) == {
             "as good as the baseline in the end": "not reproduced",
-            "about as many times sooner at the baseline's VI as printed": "not reproduced",
+            "reaches the baseline's VI sooner by about the printed factor": "not reproduced",
         }
         assert judged[0].said == (
             "VI 6.00 ± 0.00, baseline 5.00 ± 0.00 bits: less the baseline's and 1% +0.95 (95% +0.95 to +0.95, 2 seeds)"
@@ -107,7 +107,7 @@ class TestSpeedUp:
         judged = verdicts(convergence.judge_method(table, "W100", "FastEx", 10.0))
         assert judged == {
             "as good as the baseline in the end": "precondition not met",
-            "about as many times sooner at the baseline's VI as printed": "precondition not met",
+            "reaches the baseline's VI sooner by about the printed factor": "precondition not met",
         }
 
     def test_no_seed_is_left_out_by_how_its_baseline_ends(self):
@@ -150,7 +150,7 @@ class TestClaims:
             (51.0, "smaller than claimed"),
         ):
             judged = convergence.judge_method(table, "W100", "FastEx", times)
-            assert verdicts(judged)["about as many times sooner at the baseline's VI as printed"] == verdict
+            assert verdicts(judged)["reaches the baseline's VI sooner by about the printed factor"] == verdict
             said = f"15.1 times; printed {times:g} times: times 15.1 (95% 14.2 to 16.1, 2 seeds)"
             assert judged[1].said == said
         # one fit has no spread
@@ -230,7 +230,7 @@ class TestClaims:
         named = f"{convergence.NEIGHBOURS}: "
         assert verdicts([one for one in claims if one.text.startswith(named)]) == {
             f"{named}as good as the baseline in the end": "reproduced",
-            f"{named}about as many times sooner at the baseline's VI as printed": "reproduced",
+            f"{named}reaches the baseline's VI sooner by about the printed factor": "reproduced",
         }
 
     def test_bits_use_plain_estimates_if_bounds_leave_one_cluster(self):
@@ -402,7 +402,7 @@ class TestTables:
         assert [one.whose for one in claims] == ["paper", "paper", "open choice", "open choice"]
         assert {one.text: one.verdict for one in claims[2:]} == {
             "baseline, a = 0.01: as good as the baseline in the end": verdict,
-            "baseline, a = 0.01: about as many times sooner at the baseline's VI as printed": verdict,
+            "baseline, a = 0.01: reaches the baseline's VI sooner by about the printed factor": verdict,
         }
         assert f"baseline {vi:.2f}" in claims[2].numbers
 

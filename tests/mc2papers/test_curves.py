@@ -303,7 +303,7 @@ def test_speed_table(cores, parallel, verdict, numbers):
     assert table["method"].tolist() == ["SVI", "SVI without tables"]
     assert table["paper_cores"].isna().tolist() == [False, True]
     assert [one.text for one in claims] == [
-        "about as many times as fast on 4 cores as printed", "more cores gain more time than on NIPS",
+        "the speed-up on 4 cores is about as large as printed", "more cores gain more time than on NIPS",
     ]  # fmt: skip
     assert claims[1].verdict == ("precondition not met" if cores == 4 else "not run")  # of NIPS alone
     assert claims[0].verdict == verdict

@@ -34,8 +34,8 @@ def _caption(options: Options) -> str:
     return (
         f"{topic}, PNAS ({options['corpus']['source']}) with years as context: density over time (dashed: all topics). "
         f"Below: documents per year with {'that word' if word else 'its likeliest word'}.\n\nThe density is the sum "
-        "over clusters of weight, topic share and density of their years. Sample: of the first seed, the sample whose "
-        "clusters are most similar to those of the others."
+        "over clusters of weight, topic share and density of their years. Sample: from the first seed, the sample "
+        "whose clusters are most similar to the clusters of the other samples."
     )
 
 

@@ -88,7 +88,7 @@ def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
 
 def _judge_lengths(table: pd.DataFrame) -> Claim:
     lengths = sorted(table.columns.unique("n_tokens"))
-    text = "longer documents soon add very little"
+    text = "longer documents add very little beyond some length"
     if len(lengths) < 3:
         return unmet("letters", text, f"{len(lengths)} lengths of documents only")
     short, middle, long = lengths[0], lengths[len(lengths) // 2], lengths[-1]

@@ -159,7 +159,7 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Cla
             for measure, label in (("recommended_ari", "recommended clusters"), ("fixed_ari", "K fixed")):
                 said = text.format(f"ARI higher ({label})")
                 claims.append(_ours(_of_measures("", title, said, here, {measure: 0.0})))
-            said = f"{method}: ARI higher (recommended clusters) with {context} than with that of random documents"
+            said = f"{method}: ARI higher (recommended clusters) with {context} than with contexts of random documents"
             claims.append(_ours(_of_measures("", title, said, here, {"recommended_ari": 0.0}, RANDOM)))
             rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
             rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)
@@ -282,15 +282,15 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
 
 def _caption(options: Options) -> str:
     return (
-        "Gain by each context of real corpora over the words alone: ARI of the recommended clusters, ARI with as many "
-        "clusters as classes, and perplexity of held-out words (lower is better). Filled: the context; open: contexts "
-        f"of random documents. Means and {LEVEL:.0%} intervals over {options['seeds']} seeds, each with its own "
-        "sample, split and chain."
+        "Gain from each context of real corpora, compared with words alone: ARI of the recommended clusters, ARI with "
+        "as many clusters as classes, and perplexity of held-out words (lower is better). Filled: the context; open: "
+        f"contexts of random documents. Means and {LEVEL:.0%} intervals over {options['seeds']} seeds, each with its "
+        "own sample, split and chain."
     )
 
 
 TARGET = Target(
-    title="Contexts: gain by each context of real corpora over the words alone",
+    title="Contexts: gain from each context of real corpora, compared with words alone",
     shows="gain by contexts",
     build=_build,
     caption=_caption,

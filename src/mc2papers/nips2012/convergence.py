@@ -168,7 +168,7 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     name, whose = _prefix(method), PAPERS_OWN if method == FASTEX else OURS
     quality, speed = (
         f"{name}as good as the baseline in the end",
-        f"{name}about as many times sooner at the baseline's VI as printed",
+        f"{name}reaches the baseline's VI sooner by about the printed factor",
     )
     if ours.empty or rival.empty:
         return [unmet(dataset, text, "no fit", whose=whose) for text in (quality, speed)]

@@ -29,8 +29,8 @@ UNDER_CHOICE = {one: f"{one} under an open choice" for one in (REPRODUCED, SUPPO
 VERDICTS = {
     REPRODUCED: "the interval supports the claim, on the paper's data or on data drawn as the paper draws them",
     SUPPORTED: "the interval supports the claim, on data of another kind",
-    UNDER_CHOICE[REPRODUCED]: "reproduced only with some of the settings tried for an open choice of the paper",
-    UNDER_CHOICE[SUPPORTED]: "supported only with some of the settings tried for an open choice of the paper",
+    UNDER_CHOICE[REPRODUCED]: "reproduced only with some of the tried values of a setting that the paper leaves open",
+    UNDER_CHOICE[SUPPORTED]: "supported only with some of the tried values of a setting that the paper leaves open",
     NOT_REPRODUCED: "the interval contradicts the claim, on the paper's data or on data drawn as the paper draws them",
     CONTRADICTED: "the interval contradicts the claim, on data of another kind, which is weaker evidence",
     SMALLER: "the interval has the sign of the claim, but lies below the smallest relevant size or the claimed size",
@@ -121,7 +121,7 @@ class Statistic:
 
     @property
     def order(self) -> tuple[int, float, float]:
-        """Sort by what speaks against the claim, then by what is inconclusive, and within these by the least lead."""
+        """Sort key: contradicting results first, then inconclusive ones; for equal verdicts, the least lead first."""
         least = -np.inf if np.isnan(self.least) else self.least - self.size
         return _JUDGED.index(self.verdict), least, self.lead - self.size
 

@@ -139,8 +139,8 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
     svi, gibbs = _by_seed(here, form), _by_seed(here, _GIBBS)
     reach = (
         f"{form} reaches collapsed Gibbs within one epoch",
-        f"{form} reaches it in a quarter of the time of Gibbs",
-        f"{form} reaches it of the order of 10 times sooner",
+        f"{form} reaches the level of Gibbs in a quarter of its time",
+        f"{form} reaches the level of Gibbs about 10 times sooner",
     )
     later = f"the second epoch of {form} gains little (less than {LITTLE:.0%} either way, our threshold)"
     whose = PAPERS_OWN if form == SVI else OURS

@@ -40,7 +40,7 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
         nodes = int(str(number_of_nodes))
         wanted = {int(one["batch_size"]): float(one["speedup_over_one_node"]) for _, one in here.iterrows()}
         said = ", ".join(f"{times} in batches of {size:,}" for size, times in wanted.items())
-        text = f"{nodes} nodes about as many times as fast as one as printed ({said})"
+        text = f"the speed-up of {nodes} nodes over one is about as large as printed ({said})"
         if not has_spark:
             claims.append(not_run(dataset, text, NO_SPARK))
             continue

@@ -82,7 +82,7 @@ def _lack(asked: int, cores: int) -> str:
 
 def _speed_claim(row: Mapping[str, Any], seconds: pd.DataFrame) -> Claim:
     asked, cores, speedup = int(row["paper_cores"]), row["cores"], row["speedup"]
-    text = f"about as many times as fast on {asked} cores as printed"
+    text = f"the speed-up on {asked} cores is about as large as printed"
     numbers = f"{speedup:.2f} times on {cores} cores, {speedup / cores:.0%} of the ideal" if cores > 1 else "one core"
     numbers += f"; printed {row['paper_speedup']:.1f} times on {asked}, {row['paper_speedup'] / asked:.0%} of it"
     if cores != asked:
