@@ -200,7 +200,7 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
         row = dict(zip(columns, fields, strict=True))
         check(row, schema, f"{path}, line {line}")
         if row[key] in lines:
-            raise ValueError(f"{path}, line {line}: {key} {row[key]!r} is the name of line {lines[row[key]]} too")
+            raise ValueError(f"{path}, line {line}: {key} {row[key]!r} is already used in line {lines[row[key]]}")
         lines[row[key]] = line
         table.append(row)
     if not table:
@@ -543,7 +543,7 @@ def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]
             raise ValueError(f"{baseline.title} takes contexts of counts, but {name!r} is a number for each document")
     if not baseline.models:
         if fit["of"] is not None:
-            raise ValueError(f"{baseline.title} uses no model of another run, but of is {fit['of']!r}")
+            raise ValueError(f"{baseline.title} uses no model of another run, so of must be empty, not {fit['of']!r}")
         return
     fitting = [
         name
@@ -553,7 +553,7 @@ def _check_baseline(run: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]
     ]
     if fit["of"] not in fitting:
         raise ValueError(
-            f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} of the model "
+            f"of is {fit['of']!r}; for {baseline.title}, it must name a run on {run['dataset']} of the model "
             f"{' or '.join(baseline.models)}: {', '.join(fitting) or 'the experiments table has none'}"
         )
 

@@ -311,8 +311,8 @@ class TestRuns:
             ),
             ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
             ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
-            ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
-            ({"engine": "hdp_affinity"}, "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp"),
+            ({"engine": "kmeans", "settings": "of=b"}, "uses no model of another run, so of must be empty, not 'b'"),
+            ({"engine": "hdp_affinity"}, "of is None; for HDP + AP, it must name a run on nips of the model hdp"),
             ({"method": "M\0C2"}, "line 2: method: 'M\\x00C2' holds the control character U+0000"),
             ({"run": '"a\n"'}, "line 3: run: 'a\\n' holds the control character U+000A"),
         ],
@@ -330,7 +330,7 @@ class TestRuns:
         assert runs["ap"]["fit"]["of"] == "hdp"
         assert "iterations" not in runs["ap"]["fit"]
         for wrong in ("mc2", "far", "ap", "nothing"):
-            with refused(f"run 'ap': of is '{wrong}'; HDP + AP needs there a run on nips"):
+            with refused(f"run 'ap': of is '{wrong}'; for HDP + AP, it must name a run on nips"):
                 checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
         with refused("of the model hdp: hdp"):
             checked(tmp_path, HEADER + hdp + ap.format("mc2"))
@@ -339,7 +339,7 @@ class TestRuns:
         assert checked(tmp_path, HEADER + hdp + level.format("mc2"))["cut"]["fit"]["of"] == "mc2"
         for wrong in ("hdp", "years"):
             with refused(
-                f"run 'cut': of is '{wrong}'; the recommended cut needs there a run on nips of the model mc2 or"
+                f"run 'cut': of is '{wrong}'; for the recommended cut, it must name a run on nips of the model mc2 or"
             ):
                 checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
@@ -387,7 +387,7 @@ class TestSheet:
             (HEADER.replace("engine", "engin"), "column 'engin' is not known; did you mean 'engine'?"),
             (HEADER.replace("engine\t", ""), "column 'engine' is missing"),
             (HEADER + row()[1:].replace("\t", "", 1), "line 2 has 7 fields, but the header has 8"),
-            (HEADER + row() * 2, "line 3: run 'a' is the name of line 2 too"),
+            (HEADER + row() * 2, "line 3: run 'a' is already used in line 2"),
             (HEADER + row(run="A b"), "line 2: run: 'A b' does not match"),
             (HEADER + row(dataset="nisp"), "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),
             (HEADER + row(contexts="yaer"), "context 'yaer' is not known; did you mean 'year'?"),

@@ -186,7 +186,7 @@ def test_the_data_folder_gives_the_numbers_of_its_manifest(checkout):
     tables = {name: (checkout / f"results/corpora/{name}/datasheet.md").read_text() for name in ("nips", "wikipedia")}
     for line in ("| documents | 1,740 |", "| words | 13,649 |", "| tokens | 2,301,375 |", "| author: values | 2,037 |"):
         assert line in tables["nips"]
-    assert "in the files: 356; distinct: 241. By the latest version of each, 227 are articles" in tables["wikipedia"]
+    assert "in the files: 356; distinct: 241. Counted by their latest version, 227 are articles" in tables["wikipedia"]
     assert "is cut off or damaged after 361 complete records" in tables["wikipedia"]
 
 

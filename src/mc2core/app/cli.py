@@ -175,7 +175,7 @@ def _add_compare(commands: Any) -> None:
         "compare",
         _compare,
         "compare the clusters of two fits of the same documents: matched clusters, splits and merges as CSV, and their "
-        "agreement on standard error. With more fits, print in how many of them each cluster of the first fit stands",
+        "agreement on standard error. With more fits, print in how many others each cluster of the first fit is found",
     )
     add_fit(compare, "first")
     add_fit(compare, "second")

@@ -162,7 +162,8 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         dest="separators",
         action="append",
         metavar="[COLUMN=]SIGN",
-        help="character between the names of a bag (default: semicolon), or 'none' for one name; may be repeated",
+        help="character between names in a cell of kind bag (default: semicolon), or 'none' if each cell has one name; "
+        "may be repeated",
     )
     parser.add_argument(
         "--rare",
@@ -175,8 +176,8 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         "--missing",
         metavar="CODE,...",
         help="further codes of missing values, such as unknown,-99. "
-        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...); 'none' as one of the codes "
-        "leaves those of pandas out",
+        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...). If one of the codes is 'none', "
+        "the codes of pandas are not used",
     )
     parser.add_argument(
         "--date-format", metavar="FORMAT", help="format of dates that are not ISO 8601, such as %%d.%%m.%%Y"
@@ -266,11 +267,11 @@ def _import(options: argparse.Namespace) -> None:
             bad.write(folder / "bad_rows.tsv")
     projection = projection_of(corpus.imported)
     for name in missing:
-        remedy = f"--context {name}=COLUMN names its column"
+        remedy = f"give its column with --context {name}=COLUMN"
         if name in corpus.vector_lengths:
-            remedy = f"--context {name}=FILE.npy:vector names its file"
+            remedy = f"give its file with --context {name}=FILE.npy:vector"
         if projection is not None and name == projection.name:
-            remedy = "--embeddings FILE.npy gives its vectors"
+            remedy = "give its vectors with --embeddings FILE.npy"
         print(f"mc2: context {name!r} is missing in every document; {remedy}", file=sys.stderr)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="FOLDER",
         type=Path,
-        help="folder for the updated fit (default: FIT-updated, next to the fit; svi: replace the fit)",
+        help="folder for the updated fit (default: FIT-updated next to the fit; with svi, the fit is replaced)",
     )
 
 

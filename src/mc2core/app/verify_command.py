@@ -23,8 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         nargs="+",
         type=Path,
-        help="folder of a corpus or a fit, or an .npz file. For one fit and one corpus, the command also says whether "
-        "they belong together and whether the versions are those of the fit",
+        help="folder of a corpus or a fit, or an .npz file. For one fit and one corpus, the command also reports "
+        "whether the fit was made on this corpus and with the installed versions",
     )
     parser.add_argument(
         "--rerun",
@@ -101,8 +101,8 @@ def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool
     is_fitted = posterior.was_fitted_on(corpus)
     belongs = "is the corpus of the fit" if is_fitted else "is not the corpus of the fit"
     versions = other_versions(posterior)
-    same = f"it was made with other versions: {', '.join(versions)}" if versions else "it was made with these versions"
-    print(in_lines(f"{path}: {folder} {belongs}; {same}", sys.stdout), flush=True)
+    same = f"other versions: {', '.join(versions)}" if versions else "the installed versions"
+    print(in_lines(f"{path}: {folder} {belongs}; the fit was made with {same}", sys.stdout), flush=True)
     if not is_rerun:
         return 0
     result = rerun(posterior, corpus, threads)

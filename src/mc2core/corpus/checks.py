@@ -147,14 +147,15 @@ def check_context(name: Any, context: Any, rows: int) -> Context:
 
 
 def check_unit(unit: Any, length: int | None = None) -> Unit:
-    """(mean, sd) as plain floats, of vectors of a ``length`` also two sequences of so many; ValueError unless all are
-    finite and each sd is above 0.
+    """Return (mean, sd) as floats, or as two sequences of ``length`` floats for vectors.
+
+    Raises ValueError unless all are finite and each sd is above 0.
     """
     mean, sd = unit
     both = np.array([mean, sd])
     is_real = both.dtype.kind in "iuf" and np.isfinite(both).all()
     if not is_real or not (both[1] > 0).all() or both.shape[1:] not in ((), (length,)):
-        raise ValueError(f"the unit is {str(unit)[:60]}; a mean and a deviation above 0 are needed")
+        raise ValueError(f"the unit is {str(unit)[:60]}; a mean and a standard deviation above 0 are needed")
     mean, sd = both.astype(np.float64).tolist()
     return (tuple(mean), tuple(sd)) if both.ndim == 2 else (mean, sd)
 
@@ -174,15 +175,16 @@ def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns:
 
 
 def ones(counts: np.ndarray) -> sp.csr_matrix:
-    """(J, N) int32 CSR with (J,) ``counts`` of ones in the rows, each in a column of its own, N their sum."""
+    """Return a (J, N) int32 CSR matrix with ``counts`` (J,) ones per row, each in its own column; N is their sum."""
     start = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     n = int(start[-1])
     return sp.csr_matrix((np.ones(n, np.int32), np.arange(n, dtype=np.int32), start), shape=(len(counts), n))
 
 
 def check_observations(values: Any, document: Any, n_documents: int | None, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(N, D) float64 and (N,) int64 of what documents hold; ValueError for no or other rows, or values that are not
-    finite or not of the kind.
+    """Return observations (N, D) float64 and their documents (N,) int64.
+
+    Raises ValueError if there are no rows, if the shapes differ, or if a value is not finite or not of the kind.
     """
     choice("kind", kind, CONTENT_KINDS)
     try:
@@ -217,7 +219,7 @@ def check_kind_of_values(table: np.ndarray, kind: str) -> None:
 
 
 def not_of_kind(values: np.ndarray, kind: str) -> tuple[np.ndarray, str]:
-    """Which of these finite values are not "counts", or not "binary", and what is needed in their place."""
+    """Return which of these finite values are not of the ``kind`` ("counts", "binary"), and which values are needed."""
     if kind == "counts":
         wrong = (values < 0) | (values != np.floor(values)) | (values >= 2.0**31)
         return wrong, "counts are whole numbers of at least 0 and below 2**31"

@@ -33,7 +33,7 @@ def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
         raise ValueError("corpora of observations are not concatenated: give all rows to Corpus.from_observations")
     embeddings = [one for corpus in corpora if (one := (corpus.imported or {}).get(KEY)) is not None]
     if any(one != embeddings[0] for one in embeddings):
-        raise ValueError("embeddings of the corpora were reduced differently: give those of the first as like=")
+        raise ValueError("embeddings of the corpora were reduced differently: read the others with the first as like=")
     schema, units = alignment.schema_of(corpora[0]), dict(corpora[0].units)
     schema = replace(schema, embeddings=embeddings[0] if embeddings else None)
     for corpus in corpora[1:]:

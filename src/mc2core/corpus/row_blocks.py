@@ -43,7 +43,7 @@ class Growing:
         return self._written + len(self._recent)
 
     def _write(self) -> None:
-        with storage.naming(f"a temporary file in {tempfile.gettempdir()} (TMPDIR names another folder)"):
+        with storage.naming(f"a temporary file in {tempfile.gettempdir()} (set TMPDIR to use another folder)"):
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115
             self._recent.tofile(self._file)

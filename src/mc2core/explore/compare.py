@@ -190,8 +190,8 @@ class Robustness:
         ari = ", ".join(f"{float(one['ari'].iloc[0]):.2f}" for one in kept)
         none = f", and {(stands == 0).sum()} in none" if (stands == 0).any() else ""
         return (
-            f"{(stands == n).sum()} of {counted(len(stands), 'clusters')} of the first fit stand in all of the {n} "
-            f"other fits{none} (Jaccard index of at least {self.least:g})\n"
+            f"{(stands == n).sum()} of {counted(len(stands), 'clusters')} of the first fit were found again in all of "
+            f"the {n} other fits{none} (Jaccard index of at least {self.least:g})\n"
             f"recommended clusters of the first and each other fit: ARI {ari}"
         )
 
@@ -199,8 +199,8 @@ class Robustness:
 def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     """Return the number of other fits in which each recommended cluster of the first fit occurs.
 
-    A cluster "stands" in another fit if this fit has a recommended cluster with a Jaccard index of at least ``least``.
-    Only documents of both fits count. Such fits may differ in their seeds, priors, models or preprocessing.
+    A cluster is found again in another fit if this fit has a recommended cluster with a Jaccard index of at least
+    ``least``. Only documents of both fits count. Such fits may differ in their seeds, priors, models or preprocessing.
 
     Parameters
     ----------

@@ -169,11 +169,11 @@ def _found(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
         found += f" ({consensus.in_samples(posterior.interval('main clusters'))})"
     found += f" and {counted(posterior.representative.n_topics, 'topics')}."
     if "ari" in (chains := posterior.between_chains()):
-        found += f" All clusters of the chains agree by an adjusted Rand index of {chains['ari']:.2f}."
+        found += f" On all clusters, the chains agree with an adjusted Rand index of {chains['ari']:.2f}."
     if recommended < posterior.representative.n_clusters:
         found += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}"
         agreement = np.nan if posterior.hierarchy is None else posterior.hierarchy.agreement[recommended - 1]
-        between = f"; the cuts of the chains into {recommended} agree by an adjusted Rand index of {agreement:.2f}."
+        between = f"; the cuts of the chains into {recommended} agree with an adjusted Rand index of {agreement:.2f}."
         found += "." if np.isnan(agreement) else between
     if posterior.hierarchy is not None and posterior.hierarchy.other:
         found += f" The {posterior.hierarchy.other_name} clustering has {posterior.hierarchy.other} clusters."

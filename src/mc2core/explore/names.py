@@ -44,7 +44,7 @@ def with_names(description: Description, given: pd.DataFrame) -> Description:
                     names[what][number] = str(row.name)
                 if not number:
                     whose = kind if what == "cluster" else what
-                    notes.append(f"{said} is left out: no {whose} has half of its words here ({row.words})")
+                    notes.append(f"{said} is left out: no {whose} in this fit has half of its words ({row.words})")
                 elif number != row.number:
                     notes.append(f"{said} has moved to {what} {number}, which has most of its words")
     for note in notes:

@@ -61,7 +61,7 @@ def write_sheet(
     neither texts nor titles.
     """
     if Path(folder).exists():
-        raise ValueError(f"{folder} exists, and may have answers; give a new folder")
+        raise ValueError(f"{folder} already exists and may contain answers; give a new folder")
     posterior = Posterior.load(fit)
     if posterior.is_of_observations or posterior.representative.documents_are_clusters:
         raise ValueError("a question sheet needs a fit with clusters of documents that consist of words")

@@ -235,7 +235,7 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
     family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
     if not isinstance(family, ContentFamily):
-        raise ValueError(f"'contents' are of {family!r}, which is not a family of observations")
+        raise ValueError(f"'contents' has the family {family!r}, which is not a family of observations")
     storage.check_arrays(stored, described, {**sizes, "P": family.n_parameters(sizes["V"])})
     return Contents(family, *(stored[name] for name in described))
 

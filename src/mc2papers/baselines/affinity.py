@@ -38,7 +38,7 @@ class _Propagation(Baseline):
         memory.need(
             8 * _TABLES * n_documents**2,
             f"{self.title} of {n_documents} documents",
-            "it holds similarities of all pairs of documents: take fewer",
+            "it stores similarities of all pairs of documents: take fewer documents",
         )
 
     def _propagate(self, similarities: np.ndarray, seed: int) -> Fitted:
@@ -56,7 +56,7 @@ class _Propagation(Baseline):
         if (found.labels_ < 0).any():
             raise ValueError(
                 f"{self.title} found no exemplar in {self.max_iterations} iterations; "
-                "a damping nearer to 1 or more iterations may do"
+                "try a damping nearer to 1, or more iterations"
             )
         # it stops early if exemplars have not changed for a while
         converged = found.n_iter_ < self.max_iterations
@@ -69,13 +69,13 @@ class Affinity(_Propagation):
     Parameters
     ----------
     weighting : {"counts", "tfidf"}, default "tfidf"
-        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+        Weighting of words and contexts, see :func:`mc2papers.baselines.base.features`.
     damping : float in [0.5, 1), default 0.9
         Share of the last messages that is kept.
     preference : float or None, default None
-        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+        Similarity of each document to itself. Larger values give more clusters. None means the median similarity.
     max_iterations : int in [1, inf), default 1000
-        At most.
+        Largest number of iterations.
     """
 
     name: ClassVar[str] = "affinity"
@@ -103,17 +103,17 @@ class Affinity(_Propagation):
 class HDPAffinity(_Propagation):
     """HDP + AP of ICML14: affinity propagation on the symmetric Kullback-Leibler divergence between documents.
 
-    Documents are the topic proportions that the representative sample of an HDP gives them, topics not in use being one
-    more.
+    A document is represented by its topic proportions in the representative sample of an HDP. All topics not in use
+    count as one topic.
 
     Parameters
     ----------
     damping : float in [0.5, 1), default 0.9
         Share of the last messages that is kept.
     preference : float or None, default None
-        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+        Similarity of each document to itself. Larger values give more clusters. None means the median similarity.
     max_iterations : int in [1, inf), default 1000
-        At most.
+        Largest number of iterations.
     """
 
     name: ClassVar[str] = "hdp_affinity"
@@ -123,7 +123,7 @@ class HDPAffinity(_Propagation):
 
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         if model is None or not model.representative.documents_are_clusters:
-            raise ValueError(f"{self.title} needs a model whose documents are clusters of their own, that of an HDP")
+            raise ValueError(f"{self.title} needs the posterior of an HDP, in which each document is its own cluster")
         model.check_fitted(corpus)
         self._refuse_too_much(corpus.n_documents)
         sample = model.representative

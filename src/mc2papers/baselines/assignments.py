@@ -59,7 +59,7 @@ class Assignments:
             table[number] = [int(one) for one in fields]
             if table[number, 0] != number:
                 raise ValueError(
-                    f"{path}, line {number + 2}: document {table[number, 0]} stands where {number} must be"
+                    f"{path}, line {number + 2}: found document {table[number, 0]}; document {number} is needed"
                 )
         return cls({name: table[:, column] for column, name in enumerate(header) if column})
 

@@ -761,7 +761,7 @@ class TestCommands:
             f"{corpus}: complete corpus of {Corpus.load(corpus).n_documents} documents",
             f"{model}: complete posterior of 2 samples",
             f"{tmp_path}/c.npz: complete checkpoint at iteration 0",
-            f"{model}: {corpus} is the corpus of the fit; it was made with these versions",
+            f"{model}: {corpus} is the corpus of the fit; the fit was made with the installed versions",
         ]
         names = (corpus / "context.author.names.txt").read_text()
         (corpus / "context.author.names.txt").write_text(names.swapcase())

@@ -174,7 +174,7 @@ def test_vectors_that_were_not_reduced_are_refused(tmp_path, capsys, length):
     assert main([*command, "--context", "embedding=text:bag"]) == 2
     assert "give them with --embeddings FILE.npy (in Python embeddings=)" in capsys.readouterr().err
     assert main(command) == 0
-    said = "context 'embedding' is missing in every document; --embeddings FILE.npy gives its vectors"
+    said = "context 'embedding' is missing in every document; give its vectors with --embeddings FILE.npy"
     assert said in capsys.readouterr().err
     raw = Corpus(corpus.content, corpus.vocabulary, {"embedding": given.astype(float)})
     for read in (made.posterior.predict, lambda one: Corpus.concatenate([corpus, one]), Stream(made).partial_fit):

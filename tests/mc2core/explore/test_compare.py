@@ -141,7 +141,7 @@ def test_robustness_counts_the_fits_in_which_a_cluster_stands(fits, corpus):
         assert table["match_4"][number] == number
         assert table["name"][number] == fits[0].clusters()["name"][number]
     assert table["stands_in"].tolist() == [2, 3, 3]
-    assert str(found).startswith("2 of 3 clusters of the first fit stand in all of the 3 other fits (Jaccard")
+    assert str(found).startswith("2 of 3 clusters of the first fit were found again in all of the 3 other fits (")
     assert robustness([fits[0], *others], least=0.78).clusters["stands_in"].tolist() == [1, 2, 3]
 
 
@@ -163,7 +163,7 @@ def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys):
         fit.posterior.save(path)
     assert main(["compare", *paths, "--least", "0.9"]) == 0
     said = capsys.readouterr()
-    assert "3 of 3 clusters of the first fit stand in all of the 2 other fits" in said.err
+    assert "3 of 3 clusters of the first fit were found again in all of the 2 other fits" in said.err
     assert "(Jaccard index of at least 0.9)" in said.err
     table = pd.read_csv(io.StringIO(said.out))
     assert table["stands_in"].tolist() == [2, 2, 2]

@@ -89,7 +89,7 @@ def test_broad_and_fine_clusterings_are_cuts_with_a_name(done):
     two = Fit(replace(done.posterior, hierarchy=kept), done.corpus, provenance=done.provenance)
     for named, size in (("broad", 2), ("fine", 3), ("recommended", 3)):
         assert two.clusters(named)["documents"].tolist() == np.bincount(kept.cut(size)).tolist()
-    assert "; the cuts of the chains into 3 agree by an adjusted Rand index of " in two.methods()
+    assert "; the cuts of the chains into 3 agree with an adjusted Rand index of " in two.methods()
     assert two.methods().count("The broad clustering has 2 clusters.") == 1
     rows = tables_of(two.description)["summary"].set_index("name")["value"]
     assert rows["broad number of clusters"] == "2"
@@ -257,7 +257,7 @@ def test_the_methods_paragraph_says_model_settings_and_numbers(done):
         "8 sweeps, of which the first 4 were discarded, in 2 independent chains, with the random seed 1",
         "start_topics 5",
         f"{clusters} clusters ({within} hold 95 % of the documents in 90 % of the samples)",
-        f"All clusters of the chains agree by an adjusted Rand index of {done.posterior.between_chains()['ari']:.2f}.",
+        f"the chains agree with an adjusted Rand index of {done.posterior.between_chains()['ari']:.2f}.",
         f"mc2core {mc2core.__version__}",
     ):
         assert part in said
@@ -321,7 +321,7 @@ def test_methods_compare_the_recommended_cuts_of_the_chains(done):
     kept = replace(done.posterior.find_hierarchy(done.corpus), agreement=np.full(done.posterior.n_clusters + 9, 0.34))
     cut = Fit(replace(done.posterior, hierarchy=kept), done.corpus, provenance=done.provenance)
     cut.description = replace(done.description, recommended=2)
-    assert "into 2 clusters; the cuts of the chains into 2 agree by an adjusted Rand index of 0.34." in cut.methods()
+    assert "into 2 clusters; the cuts of the chains into 2 agree with an adjusted Rand index of 0.34." in cut.methods()
 
 
 def test_the_paragraph_of_methods_names_the_recommended_cut(done):

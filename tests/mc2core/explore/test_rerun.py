@@ -92,7 +92,7 @@ def test_what_differs_is_said(corpus, tmp_path, capsys):
     assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 0
     now = first.provenance["versions"]["numpy"]
     said = capsys.readouterr().out.splitlines()[-1]
-    assert f"is the corpus of the fit; it was made with other versions: numpy 1.0, now {now}" in said
+    assert f"is the corpus of the fit; the fit was made with other versions: numpy 1.0, now {now}" in said
     assert main(["verify", str(tmp_path), str(tmp_path / "corpus"), "--rerun"]) == 2
     said = capsys.readouterr().out.splitlines()[-1]
     assert "the rerun gives another result" in said
@@ -115,6 +115,6 @@ def test_what_cannot_be_run_again_is_said(corpus, tmp_path, capsys):
     first.save(tmp_path / "posterior.npz")
     other.save(tmp_path / "corpus")
     assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 0
-    assert "corpus is not the corpus of the fit; it was made with these versions" in capsys.readouterr().out
+    assert "is not the corpus of the fit; the fit was made with the installed versions" in capsys.readouterr().out
     assert main(["verify", str(tmp_path), "--rerun"]) == 2
     assert "--rerun needs one fit and one corpus" in capsys.readouterr().err

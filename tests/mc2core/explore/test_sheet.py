@@ -123,7 +123,7 @@ def test_damaged_answers_give_one_sentence(fit, corpus, tmp_path, capsys):
 
 
 def test_what_cannot_be_asked_is_said(fit, corpus, tmp_path, capsys):
-    with pytest.raises(ValueError, match="exists, and may have answers"):
+    with pytest.raises(ValueError, match="already exists and may contain answers"):
         write_sheet(fit, corpus, tmp_path)
     bare = Corpus(corpus.content, corpus.vocabulary)
     with pytest.raises(ValueError, match="the documents have no titles: give their texts"):

@@ -128,7 +128,7 @@ def test_names_of_another_fit_move_with_their_words(posterior, tmp_path, caplog)
     assert named.names["cluster"] == {number: f"cluster {number}" for number in range(1, kept + 1)}
     assert named.names["topic"] == {number: f"topic {number}" for number in range(1, int(n.iloc[-1]) + 1)}
     moved = "the name 'cluster 1' of cluster 2 has moved to cluster 1, which has most of its words"
-    gone = "the name 'Gone' of cluster 1 is left out: no cluster of the same clustering has half of its words"
+    gone = "the name 'Gone' of cluster 1 is left out: no cluster of the same clustering in this fit has half"
     assert moved in caplog.text
     assert gone in caplog.text
     warned = tables_of(named)["summary"].query("name.str.startswith('warning')")["value"]

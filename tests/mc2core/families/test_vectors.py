@@ -255,7 +255,7 @@ def test_new_documents_without_vectors_are_told_of_the_option(tmp_path, capsys):
     assert main([*command, str(tmp_path / "old"), *vectors]) == 0
     assert "| place: numbers per document | 3 |" in capsys.readouterr().out
     assert main([*command, str(tmp_path / "new"), "--like", str(tmp_path / "old")]) == 0
-    assert "is missing in every document; --context place=FILE.npy:vector names its file" in capsys.readouterr().err
+    assert "is missing in every document; give its file with --context place=FILE.npy:vector" in capsys.readouterr().err
 
 
 def test_commands_import_fit_describe_and_predict(tmp_path, capsys):

@@ -30,7 +30,7 @@ def test_what_is_written_is_read(tmp_path):
         ("document\n0\n", "holds no assignments"),
         ("document\tk2\n0\t1\n1\n", "line 3: '1' is not 2 whole numbers of at least 0"),
         ("document\tk2\n0\t-1\n", "line 2: '0\\t-1' is not 2 whole numbers of at least 0"),
-        ("document\tk2\n1\t1\n", "line 2: document 1 stands where 0 must be"),
+        ("document\tk2\n1\t1\n", "line 2: found document 1; document 0 is needed"),
     ],
 )
 def test_damaged_files_are_refused_with_the_line(tmp_path, text, message):

@@ -193,7 +193,7 @@ def _reading(
     others = ", ".join(f"{n:,} {reason}" for reason, n in chosen.fates.items() if reason != shards.KEPT)
     notes = [
         f"{named} in the files: {everything:,}; distinct: {sum(chosen.fates.values()):,}. "
-        f"By the latest version of each, {chosen.fates.get(shards.KEPT, 0):,} are {documents}"
+        f"Counted by their latest version, {chosen.fates.get(shards.KEPT, 0):,} are {documents}"
         + (f", {others}." if others else "."),
         f"A word has {shards.MIN_LETTERS} or more letters a-z; shorter ones are not counted anywhere.",
     ]

@@ -231,7 +231,7 @@ def multistream_ranges(
         for start in starts:
             stream.seek(start)
             if stream.read(3) != b"BZh":
-                raise DamagedInput(f"{dump} has no stream at byte {start}, where {index.name} sees one")
+                raise DamagedInput(f"{dump} has no stream at byte {start}, where {index.name} lists one")
     # byte 0 is only the head, which stays with the first pages
     starts = [0, *starts[2:]]
     parts = min(parts, len(starts))

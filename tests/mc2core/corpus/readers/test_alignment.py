@@ -119,7 +119,8 @@ class TestLacking:
         command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
         assert main(command) == 0
         told = capsys.readouterr()
-        assert told.err == "mc2: context 'year' is missing in every document; --context year=COLUMN names its column\n"
+        said = "mc2: context 'year' is missing in every document; give its column with --context year=COLUMN\n"
+        assert told.err == said
         assert "1 context: year, not given" in told.out
         assert main([*command, "--context", "year=when", "--overwrite"]) == 0
         assert "year" not in capsys.readouterr().err

@@ -141,5 +141,5 @@ def test_a_full_disk_is_not_told_as_a_damaged_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(row_blocks, "_MAX_HELD", 0)
     monkeypatch.setattr(row_blocks.tempfile, "TemporaryFile", Full)
-    with pytest.raises(OSError, match=r"a temporary file in .* \(TMPDIR names another folder\).*No space left"):
+    with pytest.raises(OSError, match=r"a temporary file in .* \(set TMPDIR to use another folder\).*No space left"):
         uci.read(write(tmp_path, (1, 3, 1), [(1, 1, 1)]))

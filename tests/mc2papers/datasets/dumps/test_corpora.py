@@ -52,7 +52,7 @@ def test_account_tells_versions_from_documents(wiki):
         ("tokens", "of a stop word or a word outside the vocabulary"): 1,
     }
     assert reading.notes[0] == (
-        "articles and disambiguation in the files: 6; distinct: 5. By the latest version of each, 3 are articles, "
+        "articles and disambiguation in the files: 6; distinct: 5. Counted by their latest version, 3 are articles, "
         "1 disambiguation, 1 redirect."
     )
     assert reading.files["b.xml"] == {"articles": 2, "pages": 3, "redirect": 1}
@@ -102,7 +102,7 @@ def test_citations_lose_check_tags_and_keep_labels(tmp_path):
     assert reading.corpus.label_names == ["Cats, Wild"]
     assert reading.corpus.contexts["year"].tolist() == [2001, 2001]
     assert reading.corpus.vocabulary == ["cells", "genes"]
-    assert reading.notes[0].startswith("citations in the files: 3; distinct: 3. By the latest version of each, 2 are")
+    assert reading.notes[0].startswith("citations in the files: 3; distinct: 3. Counted by their latest version, 2 are")
     reading = corpora.read_pubmed({"shards": [tmp_path / "shard"]}, 0, check_tags=True, labels=None, **choices)
     assert reading.corpus.context_names["mesh"] == ["Cats, Wild", "Humans"]
     assert reading.corpus.labels is None
