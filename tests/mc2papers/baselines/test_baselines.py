@@ -225,7 +225,7 @@ class TestClusters:
                 solve(baseline, empty)
         with pytest.raises(ValueError, match="context 'year' is a number for each document; K-means takes contexts of"):
             solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))
-        with pytest.raises(ValueError, match=r"HDP \+ AP needs a model whose documents are clusters of their own"):
+        with pytest.raises(ValueError, match=r"HDP \+ AP needs the posterior of an HDP, in which each document"):
             solve(HDPAffinity(), model=solve(LDA(n_topics=2)))
         with pytest.raises(ValueError, match="the recommended cut needs the model of another run"):
             solve(Cut())
