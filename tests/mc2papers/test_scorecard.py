@@ -150,13 +150,22 @@ def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
                 under("v = 1", "inconclusive", size="1 seed", reason=f"{ONE}; the value of the only fit agrees"),
                 under("v = 2", "inconclusive", size="1 seed", reason=ONE),
             ],
-            "not under any of the 2 open choices tried (1 seed). A single fit gives no interval and so no verdict; "
-            "its number agrees with the claim under v = 1",
+            "no verdict under any of the 2 open choices tried (1 seed), because one fit has no interval; "
+            "the number agrees with the claim under v = 1",
         ),
         (
             [under("v = 1", "inconclusive", reason=ONE)],
-            "not under the only choice tried (v = 1). A single fit gives no interval and so no verdict; "
-            "its number agrees with the claim under no choice",
+            "no verdict under the only choice tried (v = 1), because one fit has no interval; "
+            "the number does not agree with the claim",
+        ),
+        (
+            [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "inconclusive", reason=ONE)],
+            "no verdict under any of the 2 open choices tried, because one fit has no interval; "
+            "the number does not agree with the claim under any of them",
+        ),
+        (
+            [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "not reproduced")],
+            "not under any of the 2 open choices tried",
         ),
         ([under("v = 1", "reproduced", data="simulated (MC2)")], ""),  # on other data than the claim
         ([under("v = 1", "reproduced", claim=f"v = 1: {NPTOT}")], ""),  # of another claim

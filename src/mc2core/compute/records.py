@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
@@ -19,7 +20,6 @@ from numba.extending import (
     models,
     register_model,
     typeof_impl,
-    types,
     unbox,
 )
 
@@ -58,7 +58,7 @@ class _Model(models.PrimitiveModel):
 class _Fields(AttributeTemplate):
     key = Record
 
-    def generic_resolve(self, kind: Record, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         return kind.kinds[kind.names.index(name)] if name in kind.names else None
 
 

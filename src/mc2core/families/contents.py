@@ -43,6 +43,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import log
 from mc2core.families.base import ContentFamily
 from mc2core.families.factors import (
@@ -70,6 +71,7 @@ _HALF_LOG_2 = 0.5 * math.log(2.0)
 _NEAR_WHOLE = 1e-6
 
 
+@record
 class ContentTables(NamedTuple):
     """Statistics of topics, one column per topic; columns without observations have the statistics of the prior.
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mc2core.compute.kernels import inner_kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import log, log_gamma
 from mc2core.families.kernels import BETA_BERNOULLI, DIRICHLET, GAMMA_POISSON, LAST_DIGIT, NORMAL_GAMMA, SKIPPED
 from mc2core.families.stacked import StackedContexts
@@ -30,6 +31,7 @@ _FACTORS = 8
 _MOST = 1e100  # a product below is a float64 times another factor
 
 
+@record
 class Vectors(NamedTuple):
     """Contexts of vectors that each document has completely or not at all."""
 
@@ -61,6 +63,7 @@ class Vectors(NamedTuple):
         return VectorClusters(mean, scale, power, constant, np.ones(n_slots), np.zeros(n_slots))
 
 
+@record
 class VectorClusters(NamedTuple):
     """Data of clusters for predictive densities, one column per cluster."""
 

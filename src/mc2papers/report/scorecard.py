@@ -131,14 +131,15 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
         tried = f"{met.sum()} of {counted(len(here), 'choice')} tried"
         said = f"under an open choice: {'; '.join(names[met])} ({tried}{about})"
         return UNDER_CHOICE[here.loc[met, "verdict"].iloc[0]], said
-    said = (
-        f"not under any of the {len(here)} open choices tried" if len(here) > 1 else "not under the only choice tried"
-    )
-    said += f" ({names.iloc[0]}{about})" if len(here) == 1 else f" ({about[2:]})" if about else ""
-    if here["reason"].str.contains(NO_INTERVAL).any():
-        alone = "; ".join(names[here["reason"].str.endswith(AGREES)]) or "no choice"
-        said += f". A single fit gives no interval and so no verdict; its number agrees with the claim under {alone}"
-    return row["verdict"], said
+    is_one = len(here) == 1
+    said = "under the only choice tried" if is_one else f"under any of the {len(here)} open choices tried"
+    said += f" ({names.iloc[0]}{about})" if is_one else f" ({about[2:]})" if about else ""
+    if not here["reason"].str.contains(NO_INTERVAL).all():
+        return row["verdict"], f"not {said}"
+    agree = names[here["reason"].str.endswith(AGREES)]
+    under = "" if is_one else f" under {'; '.join(agree) or 'any of them'}"
+    number = f"the number {'agrees' if len(agree) else 'does not agree'} with the claim{under}"
+    return row["verdict"], f"no verdict {said}, because one fit has no interval; {number}"
 
 
 def _kind(data: str) -> int:

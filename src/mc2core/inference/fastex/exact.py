@@ -24,6 +24,7 @@ from scipy.special import gammaln
 
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.simd import prefetch
 from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.compute.threads import in_blocks
@@ -56,6 +57,7 @@ BYTES_PER_CLUSTER = 56
 _MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
 
 
+@record
 class OrderedCells(NamedTuple):
     """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
 
@@ -66,6 +68,7 @@ class OrderedCells(NamedTuple):
     mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
 
+@record
 class Tables(NamedTuple):
     """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
 

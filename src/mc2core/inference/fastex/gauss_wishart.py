@@ -23,6 +23,7 @@ from scipy.special import multigammaln
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.streams import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.families import factors
@@ -46,6 +47,7 @@ class Priors(NamedTuple):
     rate_prior: float
 
 
+@record
 class FactoredClusters(NamedTuple):
     """Statistics of the K clusters, and values derived from them."""
 
@@ -57,6 +59,7 @@ class FactoredClusters(NamedTuple):
     downdates: np.ndarray  # (K,) int64: downdates of the factor since it was recomputed
 
 
+@record
 class DrawScratch(NamedTuple):
     """Scratch memory of a draw."""
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.signatures import add_signed, signature_word
 from mc2core.compute.simd import BLOCK, NO_CLUSTER, WORD_BITS, score_block, weigh_block
 from mc2core.inference.fastex.components import (
@@ -102,6 +103,7 @@ def draw(stream, n_clusters, weights, blocks):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
+@record
 class HashedConstants(NamedTuple):
     """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
 
@@ -126,6 +128,7 @@ _ZERO = _F(0.0)
 MAX_COLUMN_ENTRY = 1e18
 
 
+@record
 class HashedDocuments(NamedTuple):
     """Cells of the documents, with their hashed data."""
 
@@ -147,6 +150,7 @@ class Columns(NamedTuple):
     slope: np.ndarray  # (K',) float32: part for each unit of the document's mass
 
 
+@record
 class HashedClusters(NamedTuple):
     """Statistics of the K clusters and cached values of their hashed parameters."""
 
@@ -160,6 +164,7 @@ class HashedClusters(NamedTuple):
     columns: Columns
 
 
+@record
 class Projection(NamedTuple):
     """Projection of word parameters to integer coordinates: (theta - centre) * grid, rounded."""
 

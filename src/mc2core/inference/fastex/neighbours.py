@@ -21,6 +21,7 @@ from mc2core.base import memory
 from mc2core.base.storage import Stored
 from mc2core.compute import streams
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
@@ -60,6 +61,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high
 _PURPOSE = "fastex neighbours"
 
 
+@record
 class Index(NamedTuple):
     """Lists of documents by word. R words have lists: the words in at least two documents, but not in all."""
 
@@ -278,6 +280,7 @@ def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
 # -- what a chain holds ---------------------------------------------------------------------------------------------
 
 
+@record
 class NeighbourDocuments(NamedTuple):
     """The corpus as visits read it, and the graph."""
 
@@ -288,6 +291,7 @@ class NeighbourDocuments(NamedTuple):
     neighbours: np.ndarray  # (J, N) int32, see :func:`find_neighbours`
 
 
+@record
 class VisitConstants(NamedTuple):
     """Constants of a run; ``log_gamma[n]`` = ln G(n + a) for small n."""
 
@@ -310,6 +314,7 @@ class NeighbourChain(NamedTuple):
     constants: VisitConstants
 
 
+@record
 class Round(NamedTuple):
     """Choices made ahead for B documents (none on one thread), and the data that they depend on."""
 

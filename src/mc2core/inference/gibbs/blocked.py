@@ -464,12 +464,8 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
         np.zeros(cells.largest, np.int64), np.zeros(cells.largest, np.int32), np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64), np.zeros(tau.shape[0] + 2, np.int64), np.zeros(cells.widest, np.int64),
     )  # fmt: skip
-    token_of, topic_of, run_row, run_end = (
-        word_tokens.token,
-        word_tokens.topic,
-        word_tokens.run_cluster,
-        word_tokens.run_end,
-    )
+    token_of, topic_of, run_row = word_tokens.token, word_tokens.topic, word_tokens.run_cluster
+    run_end = word_tokens.run_end
     for w in range(first, last):
         streams.seek(stream, key, w)
         # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap

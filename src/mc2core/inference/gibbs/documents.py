@@ -88,6 +88,7 @@ class ClusterTables(NamedTuple):
     vectors: VectorClusters
 
 
+@record
 class DocumentConstants(NamedTuple):
     """What a sweep does not change."""
 

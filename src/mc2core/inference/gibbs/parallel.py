@@ -365,13 +365,8 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
 
     Returns the first token whose weights have no finite sum, or -1.
     """
-    indptr, word, counts, start, cluster = (
-        documents.indptr,
-        documents.word,
-        documents.counts,
-        documents.start,
-        documents.cluster,
-    )
+    indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
+    cluster = documents.cluster
     row_start, row_size, row_topic, row_x = rows
     n_topics, widest = inverse.size, 0
     for j in range(first, last):

@@ -258,16 +258,8 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
     n_topics = position[TOPICS]
     indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
     n_km, n_wm, n_m, remaining, sums = topics.n_km, topics.n_wm, topics.n_m, topics.remaining, topics.sums
-    s, prior, scale, steps, first, p, block = (
-        weights.s,
-        weights.prior,
-        weights.scale,
-        weights.steps,
-        weights.first,
-        weights.p,
-        weights.block,
-    )
-    v, n_words = constants.v, n_wm.shape[0]
+    s, prior, scale, steps, first = weights.s, weights.prior, weights.scale, weights.steps, weights.first
+    p, block, v, n_words = weights.p, weights.block, constants.v, n_wm.shape[0]
     for j in range(position[VISIT], time.size):
         resume, x, end = position[TOKEN], time[j], start[j]
         if resume <= end:

@@ -384,22 +384,11 @@ def collect_word(w, cells, cluster, topic, word_tokens):
 @kernel
 def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
     """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
-    token_of, topic_of, run_cluster, run_end = (
-        word_tokens.token,
-        word_tokens.topic,
-        word_tokens.run_cluster,
-        word_tokens.run_end,
-    )
+    token_of, topic_of, run_cluster = word_tokens.token, word_tokens.topic, word_tokens.run_cluster
+    run_end = word_tokens.run_end
     n_km, n_m, remaining = topics.counts, topics.n_m, topics.remaining
-    row_prior, prior, n, inverse, scale, p, block = (
-        weights.row_prior,
-        weights.prior,
-        weights.n,
-        weights.inverse,
-        weights.scale,
-        weights.p,
-        weights.block,
-    )
+    row_prior, prior, n, inverse, scale = weights.row_prior, weights.prior, weights.n, weights.inverse, weights.scale
+    p, block = weights.p, weights.block
     n_words, n_topics, columns, vs = cells.start.size - 1, position[TOPICS], n_m.size, constants.vs
     for w in range(position[VISIT], n_words):
         resume = position[TOKEN]
@@ -520,23 +509,11 @@ def _fetch_row(n_wm, w, n_columns):
 @kernel
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
     """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
-    indptr, word, counts, start, cluster = (
-        documents.indptr,
-        documents.word,
-        documents.counts,
-        documents.start,
-        documents.cluster,
-    )
+    indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
+    cluster = documents.cluster
     n_wm, n_m, tau, tau_remaining = topics.counts, topics.n_m, topics.tau, topics.tau_remaining
-    row_prior, prior, n, inverse, scale, p, block = (
-        weights.row_prior,
-        weights.prior,
-        weights.n,
-        weights.inverse,
-        weights.scale,
-        weights.p,
-        weights.block,
-    )
+    row_prior, prior, n, inverse, scale = weights.row_prior, weights.prior, weights.n, weights.inverse, weights.scale
+    p, block = weights.p, weights.block
     n_words, n_topics, columns, vs = n_wm.shape[0], position[TOPICS], n_m.size, constants.vs
     for j in range(position[VISIT], cluster.size):
         resume, k, last = position[TOKEN], cluster[j], start[j]

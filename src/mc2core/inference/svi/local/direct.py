@@ -32,6 +32,7 @@ from scipy.special import logsumexp
 
 from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import log
 from mc2core.compute.threads import in_blocks
 from mc2core.inference.svi.assign import Assign, assign_documents
@@ -46,6 +47,7 @@ _SPARSE = 8
 _SHARES = 8
 
 
+@record
 class WordTopics(NamedTuple):
     """Terms over the U distinct words of a batch, which its documents share.
 

@@ -30,6 +30,7 @@ from scipy.special import gammaln, softmax
 from mc2core.base.checks import MAX_PRIOR as MAX_OMEGA
 from mc2core.base.checks import MIN_PRIOR as MIN_OMEGA
 from mc2core.compute.kernels import inner_kernel, kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import digamma, exp, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.inference.svi.documents import Batch, Expectations, statistics_of
@@ -202,6 +203,7 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
     return value
 
 
+@record
 class BatchCells(NamedTuple):
     """Counts of a batch by document."""
 
@@ -210,6 +212,7 @@ class BatchCells(NamedTuple):
     counts: np.ndarray
 
 
+@record
 class Candidates(NamedTuple):
     """Input and output arrays of a visit to documents.
 

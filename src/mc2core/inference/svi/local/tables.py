@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.records import record
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.inference.svi.assign import LOST_SHARE, Assign, assign_documents
@@ -63,6 +64,7 @@ def find_rows(shares):
     return row
 
 
+@record
 class TableRows(NamedTuple):
     """The distinct rows mu_kt. of q(c): row m < M is topic m; soft tables have further rows.
 
@@ -100,6 +102,7 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
                 log_likelihood[u, k] = highest + log(total)
 
 
+@record
 class WordTables(NamedTuple):
     """Quantities that the documents of a batch share, over its U distinct words.
 
@@ -150,6 +153,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     return WordTables(scores, weights, sums, log_likelihood, rows, log_table, log_topic, table_topic)
 
 
+@record
 class TableMass(NamedTuple):
     """Tokens N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and the pairs with tokens.
 
