@@ -72,18 +72,20 @@ def _read(context: Any, builder: Any, kind: Record, pointer: Any, name: str) -> 
 
 
 @unbox(Record)
-def _store(kind: Record, pair: Any, c: Any) -> Any:
+def _store(kind: Record, values: Any, c: Any) -> Any:
     """Store the fields where the kernel's caller keeps its variables."""
     pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(kind.stored))
-    failed, cleanups = cgutils.alloca_once_value(c.builder, cgutils.false_bit), []
+    failed, fields = cgutils.alloca_once_value(c.builder, cgutils.false_bit), []
     for place, one in enumerate(kind.kinds):
-        native = c.unbox(one, c.pyapi.tuple_getitem(pair, place))
+        native = c.unbox(one, c.pyapi.tuple_getitem(values, place))
         c.builder.store(native.value, cgutils.gep_inbounds(c.builder, pointer, 0, place))
         c.builder.store(c.builder.or_(c.builder.load(failed), native.is_error), failed)
-        cleanups += [native.cleanup] if native.cleanup is not None else []
+        fields.append((one, native))
 
-    def clean_up() -> None:
-        for cleanup in reversed(cleanups):
-            cleanup()
+    def clean_up() -> None:  # what numba does with arguments that are no records
+        for one, native in reversed(fields):
+            if native.cleanup is not None:
+                native.cleanup()
+            c.context.nrt.decref(c.builder, one, native.value)
 
-    return NativeValue(pointer, is_error=c.builder.load(failed), cleanup=clean_up if cleanups else None)
+    return NativeValue(pointer, is_error=c.builder.load(failed), cleanup=clean_up)
