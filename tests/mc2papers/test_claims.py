@@ -175,7 +175,7 @@ class TestClaims:
         own, elsewhere = ["reproduced", "not reproduced"], ["supported", "contradicted"]
         for dataset, corpus, label, verdicts in (
             ("nips", {"source": "real", "drawn_from": "mc2"}, "real", own),
-            ("nips", {"source": "real excerpt"}, "real excerpt", own),
+            ("nips", {"source": "real excerpt"}, "real excerpt", elsewhere),
             ("letters", {"source": "simulated"}, "drawn as in the paper (MC2)", own),
             ("ohsumed", {"source": "real"}, "real, of no paper", elsewhere),
             ("nips", {"source": "simulated", "drawn_from": "correlated"}, simulated, elsewhere),

@@ -37,7 +37,7 @@ class Data:
     """Data behind numbers.
 
     label : "real", "real excerpt", "real, of no paper", "own", "drawn as in the paper (MC2)", "simulated (MC2)".
-    is_papers : whether they are the paper's: real, an excerpt, or drawn as the paper draws them.
+    is_papers : whether they are the paper's: real and complete, or drawn as the paper draws them.
     owner : the model from which the data were drawn instead of real data, so that a claim in its favour is circular; ""
         for real data, and for data that the paper draws itself.
     size, limits : data and computation behind a verdict, and its limits (:func:`mc2papers.report.extent.said`).
@@ -93,7 +93,9 @@ def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
     origin = ORIGINS[dataset]
     if corpus["source"] != "simulated":
         is_other = corpus["source"] == "real" and not origin.in_papers
-        return Data("real, of no paper" if is_other else corpus["source"], origin.in_papers)
+        return Data(
+            "real, of no paper" if is_other else corpus["source"], origin.in_papers and corpus["source"] == "real"
+        )
     model = model_of(dataset, corpus)
     how = "drawn as in the paper" if origin.by_paper else "simulated"
     return Data(f"{how} ({model})", origin.by_paper, "" if origin.by_paper else model)
