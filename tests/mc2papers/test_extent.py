@@ -56,7 +56,7 @@ def test_the_papers_sizes_are_those_of_its_configuration():
         ([], "labelled_table1", "stateunion", 33,
          ("33 documents, 60 of 600 sweeps (SVI: 10 epochs), 3 seeds", "few documents, short chains")),
         ([], "icml2014_figure7", "letters", 400, ("25 to 400 documents, 60 sweeps, 10 repeats", "")),
-        ([], "nips2012_table1", "articles", None, ("2,000 documents, 9 sweeps, 3 chains", "")),
+        ([], "nips2012_table1", "articles", None, ("2,000 documents, 7 sweeps, 3 chains", "")),
         ([], "icml2014_figure2", "letters", 400, ("all 400 documents, 100 sweeps, 6 seeds", "")),
         ([], "icml2014_figure2_sensitivity", "letters", 400, ("all 400 documents, 100 sweeps, 6 seeds", "")),
     ],

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -68,7 +67,8 @@ def _read(context: Any, builder: Any, kind: Record, pointer: Any, name: str) -> 
     value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, place))
     # fields do not change while a kernel runs: loops need not read them again
     value.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return impl_ret_borrowed(context, builder, kind.kinds[place], value)
+    context.nrt.incref(builder, kind.kinds[place], value)  # of an array, which the kernel releases after use
+    return value
 
 
 @unbox(Record)
