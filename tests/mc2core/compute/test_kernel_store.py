@@ -415,7 +415,7 @@ def test_kernels_use_nothing_that_their_digest_leaves_out():
             assert not {other for other in graph.find_upstream_modules(one) if other.startswith("mc2papers.")}
 
 
-#: modules of numba that its documentation describes, and the one with the base class for `numba.extending.infer_getattr`
+#: modules of numba that its documentation describes, and that of the base class for `numba.extending.infer_getattr`
 DOCUMENTED = {
     *("numba", "numba.extending", "numba.core", "numba.core.event", "numba.core.types", "numba.core.cgutils"),
     "numba.core.typing.templates",
