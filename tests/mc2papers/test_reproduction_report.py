@@ -249,3 +249,20 @@ def test_in_a_browser_a_table_of_claims_breaks_no_word(opened, tmp_path):
         counts = page.locator(".claims td:not(:empty)").evaluate_all(lines)
     assert len(counts) > 50
     assert set(counts) == {1}
+
+
+@pytest.mark.parametrize(
+    ("said", "ends", "zero"),
+    [
+        ("MC2 against HDP, % +10.0 (95% +5.0 to +20.0, 3 seeds)", (37.0, 136.0), 4.0),
+        ("less title -1,000.0 (95% -3,000.0 to +1,000.0, 3 seeds)", (4.0, 136.0), 103.0),
+        ("K = 4 in 6 of 6 fits (95% 54% to 100%)", (), None),
+        ("", (), None),
+    ],
+)  # fmt: skip
+def test_the_deciding_interval_is_drawn_beside_zero(said, ends, zero):
+    made = reproduction_report._interval(f"few documents; {said}")
+    assert re.findall(r'"interval">([^<]*)<', made) == ([said] if ends else [])
+    drawn = [tuple(map(float, one)) for one in re.findall(r'<line x1="([^"]*)" x2="([^"]*)"', made)]
+    assert drawn == ([ends] if ends else [])
+    assert re.findall(r'class="zero" x1="([^"]*)"', made) == ([f"{zero:.1f}"] if ends else [])

@@ -121,8 +121,10 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             ours = "; ".join(filter(None, (row["ours"], row["choices"])))
             cells = "".join(
                 f'<td data-label="{label}">{html.escape(str(value))}</td>'
-                for label, value in (("paper", row["printed"]), ("ours", ours), ("data", data))
+                for label, value in (("paper", row["printed"]), ("data", data))
             )
+            ours = f'<td data-label="ours">{html.escape(ours)}{_interval(row["reason"])}</td>'
+            cells = cells.replace("</td>", f"</td>{ours}", 1)
             lines.append(
                 f'<tr data-verdict="{row["verdict"]}"><td class="verdict-cell">{_badge(row["verdict"])}</td>'
                 f"<td>{claim}</td>{cells}</tr>"
@@ -131,11 +133,34 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
     about = (
         "In the last column, “200 of 600 sweeps” means 200 of ours where the paper has 600. Limits are fewer than half "
-        "of the paper's documents or sweeps, and fewer than 500 documents of data that no paper uses."
+        "of the paper's documents or sweeps, and fewer than 500 documents of data that no paper uses. A coloured bar is "
+        "the 95 % interval that decides, and the black line beside it is zero."
     )
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
         f"{_RULE}<p>{about}</p><details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
+    )
+
+
+_INTERVAL = re.compile(r"([^;]* [+-][\d.,]+) \(95% ([+-][\d.,]+) to ([+-][\d.,]+), [^)]*\)")
+
+
+def _interval(reason: str) -> str:
+    """Return the deciding difference of a claim and its interval, drawn beside a line at zero; "" if there is none."""
+    found = _INTERVAL.search(reason)
+    if found is None:
+        return ""
+    middle, low, high = (float(one.split()[-1].replace(",", "")) for one in found.groups())
+    first, last = min(low, 0.0), max(high, 0.0)
+    at_zero, at_low, at_high, at_middle = (
+        4 + 132 * (one - first) / ((last - first) or 1.0) for one in (0.0, low, high, middle)
+    )
+    return (
+        f'<div class="interval">{html.escape(found[0].strip())}<br>'
+        '<svg width="140" height="12" role="img" aria-label="the interval and zero">'
+        f'<line class="zero" x1="{at_zero:.1f}" x2="{at_zero:.1f}" y1="0" y2="12"/>'
+        f'<line x1="{at_low:.1f}" x2="{at_high:.1f}" y1="6" y2="6"/>'
+        f'<circle cx="{at_middle:.1f}" cy="6" r="3"/></svg></div>'
     )
 
 

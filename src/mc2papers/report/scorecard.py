@@ -59,7 +59,7 @@ _PERPLEXITIES = {
 }
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict", "choices",
-    "data", "size", "limits", "recorded",
+    "data", "size", "limits", "recorded", "reason",
 )  # fmt: skip
 _ASSETS = Path(__file__).parent / "assets"
 #: of data, the most telling first
