@@ -46,7 +46,8 @@ class Associations:
     trends : DataFrame
         For each cluster and topic and each number: ``trend``, the slope of the share over the number, per unit, by
         linear regression over the documents; ``low`` and ``high``, the ends of its interval, which is as wide as the
-        number of rows requires (Benjamini and Yekutieli, 2005); ``is_notable``.
+        number of rows requires (Benjamini and Yekutieli, 2005), NaN if at least half of the samples have a
+        slope of the other sign; ``is_notable``.
     """
 
     def __init__(self, description: Description) -> None:
@@ -158,7 +159,8 @@ class Associations:
             those = np.flatnonzero(table["number"].isin(rows + 1))
             is_notable[those] = notable(p[those])
             level[those] = MAX_FALSE * max(is_notable[those].sum(), 1) / max(np.isfinite(p[those]).sum(), 1)
-        half = stats.t.isf(level / 2.0, table["freedom"]) * np.abs(table["trend"]) / np.maximum(table["t"], 1e-300)
+        t = table["t"].where(table["t"] > 0)
+        half = stats.t.isf(level / 2.0, table["freedom"]) * np.abs(table["trend"]) / t
         low, high = table["trend"] - half, table["trend"] + half
         return table.assign(low=low, high=high, is_notable=is_notable)[TRENDS]
 

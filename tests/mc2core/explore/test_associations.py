@@ -121,9 +121,12 @@ def test_a_trend_is_a_slope_over_documents_with_its_interval(description):
         part = trends[trends["of"] == what]
         assert part["trend"].to_numpy() == pytest.approx(beta[1], abs=1e-9)
         middle = (part["low"] + part["high"]) / 2
-        assert middle.to_numpy() == pytest.approx(part["trend"].to_numpy(), abs=1e-9)
+        has = middle.notna().to_numpy()  # not if the slopes of most samples have the other sign
+        assert has.any()
+        assert middle[has].to_numpy() == pytest.approx(part["trend"][has].to_numpy(), abs=1e-9)
         half = (part["high"] - part["low"]).to_numpy() / 2
-        assert (half >= 1.96 * error * (error > 1e-9)).all()  # all documents have the same share in one cluster
+        assert (half[has] >= (1.96 * error * (error > 1e-9))[has]).all()  # one cluster has all documents
+        assert (half[has] < 1e3 * np.ptp(y) / np.ptp(year[seen])).all()
         assert (part["is_notable"] <= ((part["low"] > 0) | (part["high"] < 0))).all()
         assert part["is_notable"].any()
     topics = topic_tables(description, with_map=False)
