@@ -136,7 +136,10 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError, MissingPackage) as error:
-        print(in_lines(f"{program}: error: {in_shell(str(error), arguments or ())}", sys.stderr), file=sys.stderr)
+        said = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            said = ": ".join(str(one) for one in (error.filename, error.strerror) if one is not None)
+        print(in_lines(f"{program}: error: {in_shell(said, arguments or ())}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
@@ -157,7 +160,7 @@ def in_shell(message: str, arguments: Sequence[str]) -> str:
         names["n_clusters"] = names.pop("clusters")
     if not names:
         return message
-    numbers = "|".join(one for one in names if one in _NUMBERS) or "-"
+    numbers = "|".join(one for one in names if one in _NUMBERS) or "(?!)"
     pattern = rf"^(?:{'|'.join(names)})(?= is | needs )|\b(?:{numbers})(?=,? (?:is |here )?-?[0-9])"
     return re.sub(pattern, lambda found: names[found[0]], message)
 
@@ -216,9 +219,10 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
             print(f"{program} {__version__}" + (f" (commit {known})" if known else ""))
             parser.exit()
 
-    at = arguments.index("--missing") + 1 if "--missing" in arguments else len(arguments)
-    if at < len(arguments) and not arguments[at].startswith("--"):  # a code such as -99,unknown is no option
-        arguments = [*arguments[: at - 1], f"--missing={arguments[at]}", *arguments[at + 1 :]]
+    arguments = list(arguments)
+    for at in range(len(arguments) - 2, -1, -1):
+        if arguments[at] == "--missing" and not arguments[at + 1].startswith("--"):  # a code such as -99 is no option
+            arguments[at : at + 2] = [f"--missing={arguments[at + 1]}"]
     parser = argparse.ArgumentParser(
         prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -174,10 +174,12 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--missing",
+        action="extend",
+        type=lambda codes: codes.split(","),
         metavar="CODE,...",
-        help="further codes of missing values, such as unknown,-99. "
-        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...). If one of the codes is 'none', "
-        "the codes of pandas are not used",
+        help="further codes of missing values, such as unknown,-99; may be repeated. "
+        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...); 'none' as one of the codes "
+        "leaves those of pandas out",
     )
     parser.add_argument(
         "--date-format", metavar="FORMAT", help="format of dates that are not ISO 8601, such as %%d.%%m.%%Y"

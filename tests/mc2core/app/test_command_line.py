@@ -603,6 +603,8 @@ class TestCommands:
             (["fit", __file__, "--out", "x"], "it is a file; mc2 import makes the folder of a corpus of documents"),
             (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
             (["topics", "nothing.npz"], "nothing.npz"),
+            (["sheet", "fit", "--score", "a.csv"], "a.csv: No such file or directory"),
+            (["import", "a- 5.csv", "--out", "x"], "a- 5.csv is missing"),
             ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
             ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
             ([*FIT, "--set", "kernel"], "must have the form name=value"),
@@ -723,7 +725,7 @@ class TestCommands:
     def test_codes_of_missing_values_may_begin_with_a_dash(self, tmp_path):
         (tmp_path / "a.csv").write_text("text,age\nsea ferry,-99\nsea bread,7\nsea,-\n")
         command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "age:number"]
-        assert main([*command, "--missing", "-99,-", "--out", str(tmp_path / "corpus")]) == 0
+        assert main([*command, "--missing", "-99", "--missing", "-,x", "--out", str(tmp_path / "corpus")]) == 0
         assert Corpus.load(tmp_path / "corpus").missing("age").tolist() == [True, False, True]
 
     @pytest.mark.parametrize(
