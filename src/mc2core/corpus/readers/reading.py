@@ -118,7 +118,9 @@ def read_own(
     if form == OBSERVATIONS and schema is not None:
         raise ValueError(f"{schema.what} has words, but these data are observations; import them without it")
     used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
-    if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
+    if form == TABLE and not any(kind in used for kind in CONTENT_KINDS):
+        if not path.is_dir():
+            raise ValueError(_without_words(path))
         used = {"text": "text"} | used
     if form == TABLE:
         used = complete(used)
@@ -144,6 +146,21 @@ def read_own(
         schema, _ = alignment.extended(schema, corpus, new_columns)
     corpus, unknown = alignment.reindex_to_schema(Corpus, corpus, schema)
     return corpus, [*dropped, *unknown, *gone]
+
+
+def _without_words(path: Path) -> str:
+    """Return a message on a file that has no column of words by default."""
+    from mc2core.base import records
+    from mc2core.base.faults import Fault
+
+    columns = records.columns_of(path)
+    if not columns:
+        fault = next((f", line {n} {row.message}" for n, row in records.json_lines(path) if isinstance(row, Fault)), "")
+        return f"{path}{fault or ' has no documents'}"
+    return (
+        f"{path} is not a bibliography that is read without options; give one column of words by --text, --bag or "
+        f"--counts (text, bag or counts in a configuration and in Python; columns: {', '.join(columns)[:200]!r})"
+    )
 
 
 def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema | None = None) -> Corpus:

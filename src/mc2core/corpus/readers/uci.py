@@ -99,7 +99,10 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
 def _vocabulary_beside(path: Path) -> Path:
     match = re.fullmatch(r"docword(\..+\.txt)(\.gz)?", path.name, re.IGNORECASE)
     if match is None:
-        raise ValueError(f"{path} is not named docword.<name>.txt or .txt.gz, so its vocabulary file must be given")
+        raise ValueError(
+            f"{path} does not begin as an export of PubMed or Web of Science, and is not named docword.<name>.txt or "
+            ".txt.gz, so its vocabulary file must be given"
+        )
     wanted = path.with_name(f"vocab{match[1]}")
     beside = (one for one in path.parent.iterdir() if one.name.lower() == wanted.name.lower())
     return wanted if wanted.is_file() else next(beside, wanted)

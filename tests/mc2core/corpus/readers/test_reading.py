@@ -107,7 +107,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give one column of words: by --text, --bag or --counts"),
+        ([], "give one column of words by --text, --bag or --counts (text, bag or counts in a configuration and in"),
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
         (["--text", "text", "--kind", "counts"], "'kind' cannot be used with"),

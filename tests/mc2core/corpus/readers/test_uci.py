@@ -97,7 +97,7 @@ def test_blank_lines_at_the_end_and_a_missing_last_line_end(tmp_path):
 def test_names_of_the_files(tmp_path):
     path = write(tmp_path, (1, 3, 1), [(1, 1, 1)])
     other = path.rename(tmp_path / "counts.txt")
-    with pytest.raises(ValueError, match=r"counts\.txt is not named docword\.<name>\.txt"):
+    with pytest.raises(ValueError, match=r"counts\.txt does not begin as .* and is not named docword\.<name>\.txt"):
         uci.read(other)
     assert uci.read(other, tmp_path / "vocab.x.txt").n_tokens == 1
     with pytest.raises(ValueError, match=r"vocab\.y\.txt is missing"):
