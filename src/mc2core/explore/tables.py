@@ -34,6 +34,7 @@ FORMS = {"latex": "tex", "html": "html"}
 _IN_PAPERS = "clusters", "topics"
 _NOT_FOR_PAPERS = {"joins", "chains", "weight", "words", "tokens", "x", "y", "npmi_by_chance", "npmi_by_chance_sd"}
 _VALUES = 3  # of a context in a cell
+_MOST_DIGITS = 8
 _LONGEST = 30  # characters of a cell that is not broken into lines
 
 
@@ -56,8 +57,9 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
 def for_paper(table: pd.DataFrame, form: str) -> str:
     """Return a table, such as that of clusters or topics, as LaTeX or as HTML that Word opens.
 
-    Numbers have three digits. Columns for diagnostics, such as the place of a topic on the map, are left out. Of the
-    values of a context, the three commonest are kept.
+    Numbers have three digits, and more if the values of a column differ in later digits, such as dates. Columns for
+    diagnostics, such as the place of a topic on the map, are left out. Of the values of a context, the three commonest
+    are kept.
 
     Parameters
     ----------
@@ -89,18 +91,31 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
     for name in shown.columns[shown.columns.str.startswith("context_")]:
         if not is_numeric_dtype(shown[name]):  # the commonest values come first
             shown = shown.assign(**{name: shown[name].str.split("; ").str[:_VALUES].str.join("; ")})
-    shown = shown.rename(columns=lambda name: name.replace("_", " "))
-
-    def rounded(number: float) -> str:
-        return f"{number:.3g}" if abs(number) < 1000 else f"{number:.0f}"
-
-    if form == "html":
-        page = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
-        return page + shown.to_html(index=False, float_format=rounded, na_rep="") + "\n"
-    extras.require("jinja2", extra="explore", purpose="a table in LaTeX")
     longest = [0 if is_numeric_dtype(shown[name]) else shown[name].astype(str).str.len().max() for name in shown]
     widths = ["r" if n == 0 else "l" if n <= _LONGEST else "p{5cm}" for n in longest]
-    return shown.to_latex(index=False, float_format=rounded, na_rep="", escape=True, column_format="".join(widths))
+    shown = shown.assign(**{str(name): _rounded(shown[name]) for name in shown.select_dtypes("float")})
+    shown = shown.rename(columns=lambda name: name.replace("_", " "))
+    if form == "html":
+        page = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
+        return page + shown.to_html(index=False, na_rep="") + "\n"
+    extras.require("jinja2", extra="explore", purpose="a table in LaTeX")
+    return shown.to_latex(index=False, na_rep="", escape=True, column_format="".join(widths))
+
+
+def _rounded(numbers: pd.Series) -> pd.Series:
+    """Return numbers as text with three digits, and more if the values of a column differ in later digits."""
+
+    def whole(number: float) -> int:
+        return int(np.floor(np.log10(abs(number)))) + 1 if 0 < abs(number) < np.inf else 1
+
+    spread = numbers.max() - numbers.min()
+    places = 3 - whole(spread) if spread > 0 else 0
+
+    def text(number: float) -> str:
+        digits = min(max(3, whole(number) + places), _MOST_DIGITS)
+        return f"{number:.{digits}g}" if whole(number) <= digits else f"{number:.0f}"
+
+    return numbers.map(text, na_action="ignore").astype(object)
 
 
 def write_tables(folder: Path, tables: Tables, forms: Sequence[str] = ()) -> None:

@@ -589,6 +589,11 @@ def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path,
     assert tables.for_paper(names, "latex").splitlines()[2:5:2] == [r"context who \\", r"a; b; c \\"]
     cells = re.findall("<td>(.*?)</td>", tables.for_paper(table, "html"))
     assert cells == ["1", "2013", "A &amp; B_1", "2", "", "50 %"]
+    numbers = {"date": [2026.7012, 2026.6951, np.nan], "year": [1999.71, 2019.87, 2011.0], "share": [0.1481, 0.0, 2e-5]}
+    numbers |= {"size": [123456.0, 1234.5, 0.5], "odd": [np.inf, 1.0, np.nan]}
+    cells = re.findall("<td>(.*?)</td>", tables.for_paper(pd.DataFrame(numbers), "html"))
+    assert cells[:5] == ["2026.7012", "1999.7", "0.148", "123456", "inf"]
+    assert cells[5:] == ["2026.6951", "2019.9", "0", "1234", "1", "", "2011", "2e-05", "0.5", ""]
     with pytest.raises(ValueError, match="form is 'word'; allowed: latex, html"):
         tables.for_paper(table, "word")
     description.corpus.save(tmp_path / "corpus")
