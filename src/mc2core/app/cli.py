@@ -337,6 +337,9 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def _merge(options: argparse.Namespace) -> None:
+    import shlex
+
+    from mc2core.base import storage
     from mc2core.base.progress import work
     from mc2core.explore.merging import merge_clusters, merge_named
     from mc2core.explore.methods import merged_by_hand
@@ -355,13 +358,15 @@ def _merge(options: argparse.Namespace) -> None:
             posterior, names = merge_named(before, read_names(options.names))
         else:
             posterior = merge_clusters(before, options.clusters)
-    options.out.mkdir(parents=True)
-    posterior.save(options.out / POSTERIOR)
+    with storage.replacing_folder(options.out) as folder:
+        posterior.save(folder / POSTERIOR)
+        if names is not None:
+            names.to_csv(folder / "names.csv", index=False)
     said = merged_by_hand(posterior)[len(merged_by_hand(before)) :]
     print(in_lines(f"{options.out}: {' '.join(said)}", sys.stdout))
-    if names is not None:
-        names.to_csv(options.out / "names.csv", index=False)
-        print(in_lines(f"next: mc2 describe {options.out} CORPUS --names {options.out / 'names.csv'}", sys.stdout))
+    own = [] if names is None else ["--names", f"{options.out / 'names.csv'}"]
+    steps = shlex.join(["mc2", "describe", f"{options.out}", "CORPUS", *own, "--out", f"{options.out / 'description'}"])
+    print(in_lines(f"next: {steps}", sys.stdout))
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -117,7 +117,7 @@ def test_merge_on_the_command_line(posterior, corpus, tmp_path, capsys):
         assert "two or more different numbers of clusters from 1 to 4 are needed" in capsys.readouterr().err
 
 
-def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp_path, capsys):
+def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp_path, monkeypatch, capsys):
     rows = [
         ("cluster", 1, "Sea", "3"),
         ("cluster", 2, "Food", "2"),
@@ -134,7 +134,7 @@ def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp
     assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert said.count("were merged by hand") == 2
-    assert f"next: mc2 describe {out} CORPUS --names {out}/names.csv" in said
+    assert f"next: mc2 describe {out} CORPUS --names {out}/names.csv --out {out}/description" in said
     found = Fit(Posterior.load(out), corpus)
     assert (found.documents()["cluster"] == np.array([1, 2, 1, 2])[GROUP]).all()  # 24 + 16 and 20 + 10 documents
     found.rename(out / "names.csv")
@@ -151,6 +151,13 @@ def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp
     names.drop(columns="merge").to_csv(tmp_path / "names.csv", index=False)
     assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(tmp_path / "none")]) == 2
     assert "no clusters are marked in the column merge" in capsys.readouterr().err
+    chosen = ["merge", str(tmp_path), "3", "4", "--out", str(tmp_path / "killed")]
+    monkeypatch.setattr(Posterior, "save", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(chosen)
+    monkeypatch.undo()
+    assert main(chosen) == 0  # nothing is in the way
+    assert "next: mc2 describe" in capsys.readouterr().out
 
 
 def test_what_cannot_be_merged_is_said(fit, posterior):
