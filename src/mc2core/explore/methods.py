@@ -86,7 +86,13 @@ def _missing(posterior: Posterior, corpus: Corpus) -> str:
     if not posterior.was_fitted_on(corpus):
         return ""
     lacking = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
-    listed = ", ".join(f"{name} in {counted(n, 'documents')}" for name, n in lacking.items() if n)
+    rules = (posterior.imported or {}).get("chosen", {}).get("rare", ())
+    rare = {name for name, _, rule in (one.partition("=") for one in rules) if not rule.endswith(":pool")}
+    listed = ", ".join(
+        f"{name} in {counted(n, 'documents')}{' (or all left out as rare)' if name in rare else ''}"
+        for name, n in lacking.items()
+        if n
+    )
     return f"Values are missing: {listed}." if listed else ""
 
 

@@ -237,6 +237,7 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
         raise ValueError(f"{path} is not a CSV in UTF-8: {error}") from error
     if missing := [name for name in ("of", "number", "name") if name not in table]:
         raise ValueError(f"{path} has no column {missing[0]!r}; it needs of, number and name, as in names.csv")
+    table["name"] = table["name"].str.split().str.join(" ")
     names: dict[str, dict[int, str]] = {what: {} for what in NAMED}
     for line, (what, number, name) in enumerate(table[["of", "number", "name"]].itertuples(index=False), start=2):
         where = f"{path}, line {line}"
@@ -244,11 +245,11 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
             raise ValueError(f"{where}: 'of' is {what!r}; it must be one of {', '.join(NAMED)}")
         if not number.isdecimal():
             raise ValueError(f"{where}: {number!r} is not a number of a {what}")
-        if not name.strip():
+        if not name:
             raise ValueError(f"{where}: the name of {what} {number} is empty")
-        if names[what].setdefault(int(number), name.strip()) != name.strip():
+        if names[what].setdefault(int(number), name) != name:
             raise ValueError(f"{where}: {what} {number} has another name above")
-    return table.assign(number=table["number"].astype(int), name=table["name"].str.strip())
+    return table.assign(number=table["number"].astype(int))
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:

@@ -292,6 +292,9 @@ def test_methods_say_how_words_were_made_and_what_is_missing(done):
     assert "Preprocessing: tokeniser unicode, stop_words a list of 2, min_letters 2, max_ngram 2, " in said
     assert "min_df 2, max_df 0.9, missing -99." in said
     assert "Values are missing: year in 2 documents." in said
+    for rule, why in (("year=2", " (or all left out as rare)"), ("year=2:pool", "")):
+        chosen = replace(fit.posterior, imported={**made.imported, "chosen": {"rare": [rule]}})
+        assert f"Values are missing: year in 2 documents{why}." in Fit(chosen, made).methods()
     other = made.subset(np.arange(3))
     said = Fit(fit.posterior, other).methods()
     assert "to 6 documents." in said

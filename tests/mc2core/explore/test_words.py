@@ -110,6 +110,8 @@ def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
     assert changed.sum() == 1
     given.to_csv(tmp_path / "names.csv", index=False, sep=";")  # as spreadsheets of many countries save it
     assert words.read_names(tmp_path / "names.csv").equals(read)
+    (tmp_path / "names.csv").write_text('of,number,name\ntopic,1," Two\n lines "\n')
+    assert words.read_names(tmp_path / "names.csv")["name"].tolist() == ["Two lines"]
 
 
 def test_names_of_another_fit_move_with_their_words(posterior, tmp_path, caplog):
