@@ -12,10 +12,10 @@ from typing import Any
 from mc2core.app.commands import COLUMNS, add_columns, add_embeddings, add_fit, add_threads, in_lines
 
 _ABOUT = """\
-A fit by gibbs: old documents keep their clusters, and clusters keep their numbers and names. Each new document joins a
-cluster or opens a new one. NEW is a file like the imported one, a corpus of new documents, or the corpus of the fit to
-which 'mc2 import --append' has added documents. The result is written to --out, with added.csv (the new documents) and
-clusters.csv (sizes before and now).
+A fit by gibbs: old documents keep their clusters, and clusters keep their numbers. Each new document joins a cluster
+or opens a new one. NEW is a file like the imported one, a corpus of new documents, or the corpus of the fit to which
+'mc2 import --append' has added documents. The result is written to --out, with added.csv (the new documents) and
+clusters.csv (sizes before and now), which have the names of clusters before the update.
 A fit by svi: the fit continues as a stream, in place. To resume a killed update, give the same command again.
 The columns of a file are those of the import of the fit, unless others are given."""
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
             threads=options.threads,
         )
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
-        print("mc2: stopped; the same command resumes from here", file=sys.stderr)
+        print("mc2: stopped; the same command completes the update", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     if "updates" in about:
         fit = posterior_file(options.fit).parent

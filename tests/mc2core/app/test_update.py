@@ -396,7 +396,7 @@ def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
     old = (fits / "svi/posterior.npz").read_bytes()
     code = killed_at(0, ["update", str(fits / "svi"), new], "replace", signal.SIGTERM)
     assert code == 128 + signal.SIGTERM
-    assert "mc2: stopped; the same command resumes from here" in capfd.readouterr().err
+    assert "mc2: stopped; the same command completes the update" in capfd.readouterr().err
     assert (fits / "svi/posterior.npz").read_bytes() == old
     taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
     assert 0 < taken < 30
@@ -613,6 +613,9 @@ def test_an_update_does_not_replace_another_fit(fits, capsys, engine):
     assert main(["update", str(fits / engine), new, "--out", str(fits / "other")]) == 2
     assert f"{fits / 'other'} holds another fit; name another folder, or remove it" in capsys.readouterr().err
     assert (fits / "other/posterior.npz").read_bytes() == before
+    assert main(["update", str(fits / engine), new, "--out", str(fits / "data")]) == 2
+    assert f"{fits / 'data'} holds a corpus; name another folder, or remove it" in capsys.readouterr().err
+    assert not (fits / "data/posterior.npz").exists()
 
 
 def test_the_posterior_is_read_and_verified_once(fits, monkeypatch):

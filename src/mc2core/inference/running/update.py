@@ -166,6 +166,8 @@ def update_fit(
     if out is None:
         out = beside(fit) if engine == "gibbs" else fit
     out = Path(out)
+    if _is_corpus(out):
+        raise ValueError(f"{out} holds a corpus; {_ELSEWHERE}")
     if columns and _is_corpus(new):
         raise ValueError(f"{next(iter(columns))!r} applies only to a file of documents, but {new} is a corpus")
     for name in ("seed", "iterations"):
