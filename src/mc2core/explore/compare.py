@@ -181,7 +181,7 @@ class Robustness:
         counts = every.groupby(keys, dropna=False)[["same_in", "opposite_in"]].sum().reset_index()
         table = self.comparisons[0]._fits[0].effects(contexts)  # type: ignore[union-attr]
         table = table[table["of"] == "cluster"].drop(columns="of").rename(columns={"number": "cluster"})
-        table = table.merge(counts, on=keys, how="left")
+        table = table.merge(counts.astype(table[keys].dtypes), on=keys, how="left")  # no values of numbers: not NaN
         return table.fillna({"same_in": 0, "opposite_in": 0}).astype({"same_in": int, "opposite_in": int})
 
     def __str__(self) -> str:

@@ -155,6 +155,10 @@ def test_robust_effects_are_those_of_standing_clusters(fits, corpus):
     assert found["opposite_in"].tolist() == [0, 0, 0, 0]
     turned = robustness([fits[0], other], least=0.1).effects("who").set_index(["cluster", "value"])
     assert turned["same_in"][1, "bob"] == 1
+    year = fits[0].posterior.hierarchy.cut(3) + np.arange(60) % 7 / 7.0  # the effects of a number have no value
+    dated = corpus.with_contexts({**corpus.contexts, "year": year})
+    years = robustness([Fit(fit.posterior, dated) for fit in (*fits, fits[0])]).effects("year")
+    assert years["same_in"].tolist() == [2, 0, 2]  # documents of the second cluster are in the middle
 
 
 def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys):
