@@ -46,8 +46,8 @@ class Associations:
     trends : DataFrame
         For each cluster and topic and each number: ``trend``, the slope of the share over the number, per unit, by
         linear regression over the documents; ``low`` and ``high``, the ends of its interval, which is as wide as the
-        number of rows requires (Benjamini and Yekutieli, 2005), NaN if at least half of the samples have a
-        slope of the other sign; ``is_notable``.
+        number of rows requires (Benjamini and Yekutieli, 2005), NaN if at least half of the samples lack
+        the cluster or topic or have a slope of the other sign; ``is_notable``.
     """
 
     def __init__(self, description: Description) -> None:

@@ -121,7 +121,7 @@ def test_a_trend_is_a_slope_over_documents_with_its_interval(description):
         part = trends[trends["of"] == what]
         assert part["trend"].to_numpy() == pytest.approx(beta[1], abs=1e-9)
         middle = (part["low"] + part["high"]) / 2
-        has = middle.notna().to_numpy()  # not if the slopes of most samples have the other sign
+        has = middle.notna().to_numpy()  # not if most samples lack it or have the other sign
         assert has.any()
         assert middle[has].to_numpy() == pytest.approx(part["trend"][has].to_numpy(), abs=1e-9)
         half = (part["high"] - part["low"]).to_numpy() / 2
