@@ -153,9 +153,10 @@ def _without_words(path: Path) -> str:
     from mc2core.base import records
     from mc2core.base.faults import Fault
 
-    columns = records.columns_of(path)
+    columns = [one for one in records.columns_of(path) if one]
     if not columns:
-        fault = next((f", line {n} {row.message}" for n, row in records.json_lines(path) if isinstance(row, Fault)), "")
+        lines = records.json_lines(path) if path.suffix != ".csv" else ()
+        fault = next((f", line {n} {row.message}" for n, row in lines if isinstance(row, Fault)), "")
         return f"{path}{fault or ' has no documents'}"
     return (
         f"{path} is not a bibliography that is read without options; give one column of words by --text, --bag or "

@@ -238,7 +238,7 @@ def test_every_format_gives_the_same_works(tmp_path, name, packed):
         ("x.csv", SCOPUS[:-20], "line 3 has 4 fields, but the header has 9"),
         ("x.jsonl", '{"title": "é"}'.encode("cp1252"), "line 1 is not UTF-8 text: byte 0xe9"),
         ("x.jsonl", "", "has no documents"),
-        ("x.csv", "", "has no documents"),
+        ("x.csv", "\ufeff\n\n  \n", "has no documents"),
         ("x.csv", RIS, "give one column of words by --text, --bag or --counts .*columns: 'TY  - JOUR'"),
         ("x.txt", "", "does not begin as an export of PubMed or Web of Science"),
         ("x.ris.gz", gzip.compress(RIS.encode())[:-9], "is damaged or cut off"),
