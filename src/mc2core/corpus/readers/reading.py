@@ -155,7 +155,7 @@ def _without_words(path: Path) -> str:
 
     columns = [one for one in records.columns_of(path) if one]
     if not columns:
-        lines = records.json_lines(path) if path.suffix != ".csv" else ()
+        lines = records.json_lines(path) if records.form_of(path) in (".jsonl", ".ndjson") else ()
         fault = next((f", line {n} {row.message}" for n, row in lines if isinstance(row, Fault)), "")
         return f"{path}{fault or ' has no documents'}"
     return (
