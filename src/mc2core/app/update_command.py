@@ -112,7 +112,7 @@ def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:
             with storage.replacing(out / name) as stream:
                 stream.write(table.to_csv(index=False))
     now = about["updates"][-1]
-    print(in_lines(f"{out / 'posterior.npz'}: {counted(now['documents'], 'new documents')}", sys.stdout))
+    print(in_lines(f"{out / 'posterior.npz'}: {counted(now['documents'], 'documents added')}", sys.stdout))
     is_new = clusters["new"] == "yes"
     grown = clusters[~is_new & (clusters["added"] > 0)].sort_values("added", ascending=False, kind="stable")
     for what, table in (("grew", grown), ("new", clusters[is_new])):

@@ -156,7 +156,7 @@ def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
     options = ["--text", "body", "--context", "author=writers", "--id", "key"]
     assert main(["update", "svi/posterior.npz", other, *options, "--out", "one"]) == 0  # the file of the fit will do
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "one/posterior.npz: 25 new documents"
+    assert said[0] == "one/posterior.npz: 25 documents added"
     for step in said[-1].removeprefix("next: ").split("; "):
         assert main(shlex.split(step.replace("FOLDER", "corpus"))[1:]) == 0
     assert main(["update", "svi", same]) == 0
@@ -475,7 +475,7 @@ def test_new_documents_join_clusters_or_open_new_ones(fits, capsys):
     assert main(["update", str(fits / "gibbs"), new]) == 0
     said = capsys.readouterr().out
     out = fits / "gibbs-updated"
-    assert f"{out / 'posterior.npz'}: 27 new documents" in said
+    assert f"{out / 'posterior.npz'}: 27 documents added" in said
     after, added = Posterior.load(out), Corpus.load(out / "added")
     size = before.hierarchy.recommended
     assert after.hierarchy.recommended == size + 1
@@ -564,6 +564,8 @@ def test_a_new_fit_is_due_after_many_or_strange_documents():
     strange = update_of | {"sizes": [60, 50, 10], "left_out_tokens": 50, "unsure": 9}
     reasons = update.needs_new_fit({"updates": [strange]})
     assert [one.split(" of the ")[0] for one in reasons] == ["10", "33%", "9"]
+    assert len(update.needs_new_fit({"updates": [strange | {"unsure_before": 0.3}]})) == 2
+    assert "and 20% of the earlier ones" in update.needs_new_fit({"updates": [strange | {"unsure_before": 0.2}]})[2]
 
 
 def test_an_update_of_another_is_not_taken_up(fits, monkeypatch):

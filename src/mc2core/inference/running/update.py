@@ -51,7 +51,8 @@ _REPEATED = "in the fit already (same id)"
 SWEEPS = 20
 #: a document is unsure if the probability of its cluster is lower than this
 UNSURE = 0.5
-#: a new fit is recommended from these shares on: of added documents relative to the fit, and of unsure documents
+#: a new fit is recommended from these shares on: of added documents relative to the fit, and of unsure documents less
+#: their share among the documents of the fit
 MAX_ADDED, MAX_UNSURE = 0.25, 0.2
 
 
@@ -509,7 +510,9 @@ def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
     if sure is None:
         return found
     certainty = sure[np.arange(len(sure)), new[n_before:]]
-    return found | {"mean_probability": float(certainty.mean()), "unsure": int((certainty < UNSURE).sum())}
+    found |= {"mean_probability": float(certainty.mean()), "unsure": int((certainty < UNSURE).sum())}
+    of_old = before.hierarchy.probability(before.hierarchy.recommended)  # type: ignore[union-attr]
+    return found if of_old is None else found | {"unsure_before": float((of_old.max(axis=1) < UNSURE).mean())}
 
 
 def needs_new_fit(provenance: Mapping[str, Any]) -> list[str]:
@@ -526,6 +529,10 @@ def needs_new_fit(provenance: Mapping[str, Any]) -> list[str]:
         reasons.append(f"{in_new:,} of the {now['documents']:,} new documents are in new clusters")
     if left_out > MAX_LEFT_OUT:
         reasons.append(f"{left_out:.0%} of the words of the new documents are unknown")
-    if now.get("unsure", 0) > MAX_UNSURE * now["documents"]:
-        reasons.append(f"{now['unsure']:,} of the new documents have no cluster with probability {UNSURE:g} or more")
+    usual = now.get("unsure_before", 0.0)
+    if now.get("unsure", 0) > (usual + MAX_UNSURE) * now["documents"]:
+        reasons.append(
+            f"{now['unsure']:,} of the new documents have no cluster with probability {UNSURE:g} or more, "
+            f"and {usual:.0%} of the earlier ones"
+        )
     return reasons
