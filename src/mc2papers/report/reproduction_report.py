@@ -134,7 +134,7 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     about = (
         "In the last column, “200 of 600 sweeps” means 200 of ours where the paper has 600. Limits are fewer than half "
         "of the paper's documents or sweeps, and fewer than 500 documents of data that no paper uses. A coloured bar "
-        "is the 95 % interval that decides, and the black line beside it is zero."
+        "is the 95 % interval that decides, and the black line is at zero."
     )
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
@@ -146,7 +146,7 @@ _INTERVAL = re.compile(r"([^;]* [+-][\d.,]+) \(95% ([+-][\d.,]+) to ([+-][\d.,]+
 
 
 def _interval(reason: str) -> str:
-    """Return the deciding difference of a claim and its interval, drawn beside a line at zero; "" if there is none."""
+    """Return the deciding difference of a claim and its interval, drawn with a line at zero; "" if there is none."""
     found = _INTERVAL.search(reason)
     if found is None:
         return ""

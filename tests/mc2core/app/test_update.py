@@ -526,7 +526,7 @@ def test_updates_follow_each_other(fits, capsys):
     assert main(["update", str(fits / "gibbs"), first]) == 0
     both = written(fits / "both.jsonl", rows(10, 20) + rows(10, 21) + rows(8, 22, subjects=(MOON,)))
     assert main(["update", str(fits / "gibbs-updated"), both]) == 0
-    assert "18 new documents" in capsys.readouterr().out  # ten came before
+    assert "18 documents added" in capsys.readouterr().out  # ten came before
     one, two = Posterior.load(fits / "gibbs-updated"), Posterior.load(fits / "gibbs-updated2")
     assert two.added.before.tolist() == [60, 70]
     assert np.array_equal(two.cluster[:70], one.cluster)
