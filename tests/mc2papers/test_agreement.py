@@ -89,7 +89,9 @@ def test_a_rival_with_few_documents_per_cluster_is_none(documents, verdict):
     scores = [fit("MC2", ["tag"], solution(0.8, rand_index=0.97), seed=seed, documents=documents) for seed in (0, 1)]
     best, _ = agreement.claims([*scores, *rivals], "X")
     assert best.verdict == verdict
-    assert best.reason.startswith("K-means has 9 clusters for 44 documents, and is no rival; ") == (documents == 44)
+    assert best.reason.startswith("K-means has 9 clusters for 44 documents, so it does not count as a rival; ") == (
+        documents == 44
+    )
     alone = [one | {"clusters": documents} for one in scores]
     assert agreement.claims([*alone, *rivals], "X")[0].verdict in ("precondition not met", "not testable on these data")
 

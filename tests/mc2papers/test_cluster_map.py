@@ -38,11 +38,11 @@ def test_neighbours_on_the_map_are_counted_by_hand():
     assert alike.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0]
     claim = cluster_map.judge_separation(table, "X")
     assert (claim.text, claim.verdict) == (
-        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "2 clusters are separated (90% of neighbours in the same cluster, our threshold)",
         "inconclusive",
     )  # one fit
     assert claim.said == (
-        "79% of nearest neighbours on the map are in the same cluster, 90% wanted; from 75% to 83% by cluster, "
+        "79% of nearest neighbours on the map are in the same cluster (required: 90%); from 75% to 83% by cluster, "
         "51% by chance; 100% are of the same class: share 0.79 (one of the fits only, no interval)"
     )
     # all on one point: a document is none of its own neighbours
@@ -74,7 +74,8 @@ def test_clusters_are_not_judged_by_maps_that_mix_the_classes():
     share = cluster_map.neighbours_alike(line(clusters, mixed)).mean()
     assert 0.3 < share < 0.7
     assert claim.numbers.startswith(f"{share:.0%} of nearest neighbours")
-    why = f"the map does not even separate the true classes ({share:.0%} of neighbours alike); clusters: share"
+    why = f"the map does not even separate the true classes ({share:.0%} of neighbours in the same class)"
+    why += "; clusters: share"
     assert claim.reason.startswith(f"{why} {share:.2f} (95% ")
     # clusters that are separated are so whatever the classes
     places = np.concatenate([np.arange(12), 100 + np.arange(12)])
@@ -129,7 +130,7 @@ def test_the_fit_of_most_clusters_is_drawn_fits_of_enough_judged(groups):
     claim = cluster_map.judge_separation(table, "made up")
     assert (claim.verdict, claim.text, claim.favours) == (
         "reproduced",
-        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "2 clusters are separated (90% of neighbours in the same cluster, our threshold)",
         "MC2",
     )
 

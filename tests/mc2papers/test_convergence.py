@@ -91,15 +91,15 @@ class TestSpeedUp:
             "VI 6.00 ± 0.00, baseline 5.00 ± 0.00 bits: less the baseline's and 1% +0.95 (95% +0.95 to +0.95, 2 seeds)"
         )
         assert (
-            judged[1].said
-            == "2 of 2 fits do not reach that VI; printed 9.25 times: none of the 2 seeds reaches the required level"
+            judged[1].said == "2 of 2 fits do not reach the baseline's VI; printed 9.25 times: "
+            "none of the 2 seeds reaches the required level"
         )
 
     def test_a_fit_that_does_not_get_there_is_no_times_sooner(self):
         late = curve("FastEx", [8.0, 6.0], step=1.0, seed=1)
         _, speed = convergence.judge_method(fits(FAST, BASELINE, late, BASELINE.assign(seed=1)), "W100", "FastEx", 9.25)
         assert speed.verdict == "inconclusive"
-        assert speed.said.startswith("1 of 2 fits do not reach that VI; printed 9.25 times: times 3.9 (95% ")
+        assert speed.said.startswith("1 of 2 fits do not reach the baseline's VI; printed 9.25 times: times 3.9 (95% ")
 
     def test_baseline_that_stays_at_its_start_is_no_measure(self):
         stuck = curve("baseline", [9.0, 9.0, 8.99], step=10.0)
@@ -120,7 +120,7 @@ class TestSpeedUp:
             "VI 4.13 ± 1.96, baseline 5.47 ± 0.81 bits; in 1 of 3 seeds the baseline ends with one cluster: "
             "less the baseline's and 1% -1.39 (95% -4.24 to +1.46, 3 seeds)"
         )
-        assert speed.said.startswith("1 of 3 fits do not reach that VI; printed 9.25 times: times 6.1 (95% ")
+        assert speed.said.startswith("1 of 3 fits do not reach the baseline's VI; printed 9.25 times: times 6.1 (95% ")
         assert speed.said.endswith("3 seeds); 1 of the 3 seeds never reach the required level and count as not faster")
         alone = convergence.judge_method(
             fits(*[collapsed.assign(seed=seed) for seed in (0, 1)], FAST), "W100", "FastEx", 2
@@ -134,8 +134,8 @@ class TestSpeedUp:
         judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
         assert [one.verdict for one in judged] == [quality, "not reproduced"]
         assert (
-            judged[1].said
-            == "2 of 2 fits do not reach that VI; printed 9.25 times: none of the 2 seeds reaches the required level"
+            judged[1].said == "2 of 2 fits do not reach the baseline's VI; printed 9.25 times: "
+            "none of the 2 seeds reaches the required level"
         )
 
 
@@ -212,7 +212,9 @@ class TestClaims:
         texts = "128 bits converge sooner than 8", "128 bits have a higher acceptance ratio than 8"
         assert verdicts(judged) == dict(zip(texts, expected, strict=True))
         ratio = accepted / proposed
-        assert judged[1].said.startswith(f"accepted of proposed moves {ratio:.2f} at 128 bits, 0.62 at 8: difference")
+        assert judged[1].said.startswith(
+            f"accepted share of proposed moves {ratio:.2f} at 128 bits, 0.62 at 8: difference"
+        )
         alone = convergence.judge_longer(pd.concat(short), "W100")
         one_cluster = convergence.judge_longer(pd.concat(short + more).assign(in_use=1), "W100")
         assert {one.verdict for one in (*alone, *one_cluster)} == {"precondition not met"}
@@ -243,10 +245,12 @@ class TestClaims:
         ]
         curves = pd.concat([*bound, *plain, *twice(BASELINE)], ignore_index=True)
         judged = figure1.figure_claims(curves)
-        assert verdicts(judged)["no gain past 64 bits"] == "reproduced"
+        assert verdicts(judged)["no gain beyond 64 bits"] == "reproduced"
         assert verdicts(judged)["128 bits have a higher acceptance ratio than 8"] == "reproduced"
         assert {one.whose for one in judged} == {"paper"}
-        assert all(one.numbers.startswith("by plain estimates, since as printed all documents") for one in judged)
+        assert all(
+            one.numbers.startswith("with plain estimates, because with the published method all") for one in judged
+        )
         figure = picture.draw(curves, "")
         figure.canvas.draw()
         assert [len(ax.lines) for ax in figure.axes] == [2, 4]  # no row of the bound has 32 bits here
@@ -490,7 +494,7 @@ class TestTimes:
         _, claims = table1.speed_table(stuck, PRINTED)
         assert (claims[0].verdict, claims[0].said) == (
             "precondition not met",
-            "times 1.41 at 8 bits: all documents end in one cluster, where nothing moves",
+            "times 1.41 at 8 bits: all documents end in one cluster, so no document moves",
         )
         # one chain that does not is enough, and so is one length
         assert table1.speed_table(stuck.assign(in_use=[1, 800, 2, 800, 800]), PRINTED)[1][0].verdict == "reproduced"
@@ -556,7 +560,9 @@ class TestTimes:
         plain = TIMES[TIMES["method"] == "FastEx"].assign(method=convergence.PLAIN)
         claim = table1.speed_table(pd.concat([stuck, plain]), PRINTED)[1][0]
         assert (claim.verdict, claim.whose) == ("reproduced", "paper")
-        assert claim.numbers.startswith("by plain estimates, since as printed all documents end in one cluster")
+        assert claim.numbers.startswith(
+            "with plain estimates, because with the published method all documents end in one cluster"
+        )
         assert table1.speed_table(pd.concat([TIMES, plain]), PRINTED)[1][0].numbers == "times 1.41 at 8 bits"
 
     @pytest.mark.parametrize(
@@ -573,7 +579,7 @@ class TestTimes:
         said = f"{np.mean(slow) / 100:.1f} times as long for 10 times K, 100 us at K = 100, {np.mean(slow):,.0f} us at"
         assert claim.numbers.startswith(said)
         assert (claim.text, claim.verdict) == (
-            "the time of standard collapsed Gibbs is linear in K (within half an order)", verdict,
+            "the time of standard collapsed Gibbs is linear in K (within half an order of magnitude)", verdict,
         )  # fmt: skip
         assert table1.speed_table(TIMES, PRINTED)[1][2].verdict == "precondition not met"
 

@@ -205,7 +205,7 @@ class TestTable3:
             (
                 falls((0.4, 0.4), (0.4, 0.4), (0.4, 0.4), (0.4, 0.4), (0.5, 0.5)),
                 "precondition not met",
-                "contexts gain nothing that could be lost",
+                "contexts do not improve the agreement, so no improvement can be lost",
             ),
         ],
     )

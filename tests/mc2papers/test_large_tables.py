@@ -125,7 +125,7 @@ class TestTable4:
         ("rows", "has_spark", "numbers"),
         [
             ([("threads", 1, 500, 2.0)], False, "no Spark here"),
-            ([("local[2]", 2, 500, 2.0)], True, "no cluster of one worker and of several was timed"),
+            ([("local[2]", 2, 500, 2.0)], True, "no Spark cluster was timed with one worker and with several"),
             (
                 [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
                 True,
@@ -203,7 +203,7 @@ class TestTable4:
             ("threads", 2, 1000, large),
         ]
         claims = running_time.judge_batches(timed(*rows))
-        assert claims[0].text == "batches of 1,000 gain more time by workers than of 500"
+        assert claims[0].text == "more workers save more time with batches of 1,000 than with batches of 500"
         assert claims[0].said.startswith(f"{numbers} times on 2 (threads): ratio ")
         assert claims[0].said.endswith(", 3 timings)")
         assert claims[0].verdict == verdict

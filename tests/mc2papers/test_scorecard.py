@@ -142,30 +142,30 @@ def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
     [
         (
             [under("v = 1", "inconclusive"), under("v = 2", "not reproduced", size="")],
-            "not under any of the 2 open choices tried",
+            "none of the 2 open choices tried supports the claim",
         ),
-        ([under("v = 1", "precondition not met")], "not under the only choice tried (v = 1)"),
+        ([under("v = 1", "precondition not met")], "the only open choice tried (v = 1) does not support the claim"),
         (
             [
                 under("v = 1", "inconclusive", size="1 seed", reason=f"{ONE}; the value of the only fit agrees"),
                 under("v = 2", "inconclusive", size="1 seed", reason=ONE),
             ],
-            "no verdict under any of the 2 open choices tried (1 seed), because one fit has no interval; "
+            "none of the 2 open choices tried (1 seed) has a verdict, because one fit has no interval; "
             "the number agrees with the claim under v = 1",
         ),
         (
             [under("v = 1", "inconclusive", reason=ONE)],
-            "no verdict under the only choice tried (v = 1), because one fit has no interval; "
+            "the only open choice tried (v = 1) has no verdict, because one fit has no interval; "
             "the number does not agree with the claim",
         ),
         (
             [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "inconclusive", reason=ONE)],
-            "no verdict under any of the 2 open choices tried, because one fit has no interval; "
+            "none of the 2 open choices tried has a verdict, because one fit has no interval; "
             "the number does not agree with the claim under any of them",
         ),
         (
             [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "not reproduced")],
-            "not under any of the 2 open choices tried",
+            "none of the 2 open choices tried supports the claim",
         ),
         ([under("v = 1", "reproduced", data="simulated (MC2)")], ""),  # on other data than the claim
         ([under("v = 1", "reproduced", claim=f"v = 1: {NPTOT}")], ""),  # of another claim
@@ -180,7 +180,10 @@ def test_choices_of_this_run_come_before_recorded_ones(monkeypatch):
     old = pd.DataFrame([under("v = 1", "reproduced"), under("v = 2", "reproduced")]).assign(date="1 May 2026")
     monkeypatch.setattr(scorecard, "recorded", lambda: old)
     row = card(claim(HDP, "inconclusive"), under("v = 1", "not reproduced")).iloc[0]
-    assert (row["verdict"], row["choices"]) == ("inconclusive", "not under the only choice tried (v = 1)")
+    assert (row["verdict"], row["choices"]) == (
+        "inconclusive",
+        "the only open choice tried (v = 1) does not support the claim",
+    )
     assert card(claim(HDP, "inconclusive"))["choices"].tolist() == [
         "under an open choice: v = 1; v = 2 (2 of 2 choices tried)"
     ]

@@ -142,7 +142,8 @@ class TestPerplexities:
             found = {one.text: one for one in table1.perplexity_table(other, PAPER, ESTIMATORS)[1]}
             below = found["MC2 is below npTOT, with any features"]
             assert below.verdict == verdict
-        why = "npTOT is 1% above HDP here, but 3% below in the paper, so it is not a rival; MC2 words against npTOT, %"
+        why = "npTOT is 1% above HDP here, but 3% below in the paper, so it does not count as a rival; "
+        why += "MC2 words against npTOT, %"
         assert below.reason.startswith(why)
         assert found["MC2 without contexts is below HDP"].verdict == "reproduced"  # the HDP is the reference
         numbers = {one.text: one.said for one in claims}["npTOT is below HDP"]
@@ -259,7 +260,9 @@ class TestPerplexities:
         assert "†" not in table1.format_perplexity_table(without[0], ESTIMATORS).to_csv()
         below = {one.text: one for one in without[1]}["MC2 is below npTOT, with any features"]
         assert below.verdict == "not testable on these data"
-        assert below.reason.startswith("npTOT is 12% above HDP here, but 3% below in the paper, so it is not a rival; ")
+        assert below.reason.startswith(
+            "npTOT is 12% above HDP here, but 3% below in the paper, so it does not count as a rival; "
+        )
         tables.write_table(tmp_path / "t", table, table1.format_perplexity_table(table, ESTIMATORS), "t")
         assert '<td class="number">747.5 ± 0.0 * †</td>' in (tmp_path / "t.html").read_text()
 

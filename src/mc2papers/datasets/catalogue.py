@@ -101,8 +101,8 @@ def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Read
             corpus=subsets.half(reading.corpus, half),
             notes=[
                 *reading.notes,
-                f"The half {half!r} of {reading.corpus.n_documents:,} documents, by the SHA-256 of their ids; what was "
-                "left out is of the whole.",
+                f"The half {half!r} of {reading.corpus.n_documents:,} documents, chosen by the SHA-256 of their ids. "
+                "Numbers of left-out rows are for the whole corpus.",
             ],
         )
 

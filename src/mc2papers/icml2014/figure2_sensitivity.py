@@ -67,13 +67,13 @@ def conclude(table: pd.DataFrame, n_clusters: int, n_letters: int) -> str:
     often = table[2 * table["right_k"] > table["fits"]]
     which = f" ({'; '.join(often['choice'])})" if len(often) else ""
     clusters = (
-        f"K = {n_clusters} comes out in more than half of the fits for {len(often)} of {len(table)} choices{which}, "
-        f'and in {first["right_k"]} of {fits} for "{first["choice"]}".'
+        f"K = {n_clusters} is found in more than half of the fits with {len(often)} of {len(table)} choices{which}, "
+        f'and in {first["right_k"]} of {fits} fits with "{first["choice"]}".'
     )
     most, whole = int(table["letters_most"].max()), table[table["letters_most"] == n_letters]
     if len(whole):
-        return f"{clusters} All {n_letters} letters are found by {'; '.join(whole['choice'])}."
-    return f"{clusters} No fit of any choice finds more than {most} of the {n_letters} letters."
+        return f"{clusters} All {n_letters} letters are found with {'; '.join(whole['choice'])}."
+    return f"{clusters} No fit with any choice finds more than {most} of the {n_letters} letters."
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +169,7 @@ def _caption(options: Options) -> str:
         f"Letters data ({corpus['n_documents']} documents of {corpus['n_tokens']} pixels) fitted by MC2 with choices "
         f"that the paper does not report, {options['sweeps']} sweeps unless a row differs. Points: means over "
         f"{counted(options['n_seeds'], 'fit')} per choice (figure 2: its fits); bars: one sd. Each row differs from "
-        "the first as named. Dashed: published (section 4.1); dotted: the first row."
+        "the first row by the choice in its name. Dashed: published (section 4.1); dotted: the first row."
     )
 
 
@@ -182,8 +182,8 @@ TARGET = Target(
     datasets=("letters",),
     options=_options,
     notes=(
-        "K = 4 in: fits whose last sample has four clusters, with small clusters counted. A letter is found if a topic "
-        "lies within 0.25 of it in L1 distance. NMI: agreement of the consensus of samples with the words.",
+        "K = 4 in: number of fits whose last sample has four clusters, including small ones. A letter is found if a "
+        "topic lies within 0.25 of it in L1 distance. NMI: agreement of the consensus of samples with the words.",
     ),
     extent=lambda configuration, name: extent_of_runs(configuration, name, _choices(configuration, name)),
     is_study=True,

@@ -23,9 +23,9 @@ def _build(files: Files, options: Options) -> Built:
 def _caption(options: Options) -> str:
     return (
         f"The largest cluster of NIPS ({options['corpus']['source']}) with authors as context. Left: its likeliest "
-        "authors. Right: the papers whose words fit this cluster most clearly better than the next best one, with "
-        "their year, and its main topics with their likeliest words.\n\nSample: from the first seed, the sample whose "
-        "clusters are most similar to the clusters of the other samples."
+        "authors. Right: the papers whose words fit this cluster much better than the second-best cluster, with "
+        "their years, and the main topics of the cluster with their likeliest words.\n\nSample: from the first seed, "
+        "the sample whose clusters are most similar to the clusters of the other samples."
     )
 
 

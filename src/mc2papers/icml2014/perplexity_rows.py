@@ -158,7 +158,9 @@ def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, 
     there = printed[name] / printed[other] - 1
     if there >= 0 or here <= GAIN:
         return ""
-    return f"{name} is {here:.0%} above {other} here, but {-there:.0%} below in the paper, so it is not a rival"
+    return (
+        f"{name} is {here:.0%} above {other} here, but {-there:.0%} below in the paper, so it does not count as a rival"
+    )
 
 
 def _flat(

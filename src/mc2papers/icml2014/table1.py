@@ -56,7 +56,7 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
         leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
         best = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
     else:
-        best = unmet(dataset, text, "no fit of MC2 with years and without", numbers)
+        best = unmet(dataset, text, "MC2 was not fitted both with and without years", numbers)
     better = []
     for one in dict.fromkeys([*levels.index, *mc2]):
         if one == _WORDS:
@@ -68,7 +68,7 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
             gain = change(mc2[one], mc2[_WORDS], f"{one} against words, %", claimed=size)
             better.append(judge(dataset, text, [gain], said, favours=ANY_SIMULATOR))
         else:
-            better.append(unmet(dataset, text, "no fit of MC2 with it and without", numbers))
+            better.append(unmet(dataset, text, "MC2 was not fitted both with and without this context", numbers))
     hdp = {features: values for features, values in by_method["HDP"].items() if features == _WORDS}
     below = (
         ("npTOT is below HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),

@@ -101,19 +101,19 @@ def conclude(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, is_r
         for level, name in ((False, "MC2 as printed"), (True, "our document level"))
         if level in best
     ]
-    first = f"Held out and scored alike, {'; '.join(said)}."
+    first = f"On the same held-out papers and with the same estimator, {'; '.join(said)}."
     if not is_real:
-        return f"{first} The data are simulated, so that the search cannot be compared with printed perplexities."
+        return f"{first} The data are simulated, so the search cannot be compared with printed perplexities."
     one, most = (_of_printed(found, paper, end) for end in ("first", "last"))
     printed, n = paper["perplexity"].to_numpy(float), f"{most['solutions'].iloc[0]:.0f}"
     held_out = most[_HELD_OUT].min(axis=1).to_numpy()
     ahead = held_out / printed - 1
     return (
         f"{first} A search for as many word distributions as printed clusters reaches, on the training papers, "
-        f"{_reached(one['training'], paper)} with one solution, {_reached(most['training'], paper)} with {n} averaged "
-        f"per document and {_reached(most['training_by_token'], paper)} with {n} averaged per token. On held-out "
-        f"papers it reaches {_reached(held_out, paper)}: it is {100 * ahead.min():+.0f} to {100 * ahead.max():+.0f}% "
-        "from them."
+        f"{_reached(one['training'], paper)} with one solution, {_reached(most['training'], paper)} with {n} "
+        f"solutions averaged per document, and {_reached(most['training_by_token'], paper)} with {n} averaged per "
+        f"token. On held-out papers, it reaches {_reached(held_out, paper)}; the differences are "
+        f"{100 * ahead.min():+.0f} to {100 * ahead.max():+.0f}%."
     )
 
 

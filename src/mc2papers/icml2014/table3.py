@@ -118,7 +118,10 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
     said = "; ".join(numbers)
     gained = judge(dataset, texts[0], gains, said, favours=ANY_SIMULATOR)
     if any(one.most < 0 for one in whole):
-        return [gained, unmet(dataset, texts[1], "contexts gain nothing that could be lost", said)]
+        return [
+            gained,
+            unmet(dataset, texts[1], "contexts do not improve the agreement, so no improvement can be lost", said),
+        ]
     against = [one for one in rises if one.verdict == NOT_REPRODUCED]
     return [gained, judge(dataset, texts[1], [*left, *against], said, favours=MC2)]
 

@@ -49,7 +49,7 @@ _TIMES = 2.0
 NOTES = (
     "Mean ± sd over seeds (and numbers of clusters). Settings were not chosen on these halves of the corpora. Classes "
     "are used for scores only, and for K if a row says K given. Compare rows of similar K, or by ARI, because purity "
-    "rises with K. Recommended cut: merged clusters of the row without it. not converged: stopped early.",
+    "rises with K. Rows with a recommended cut merge the clusters of the row without it. not converged: stopped early.",
 )
 
 
@@ -265,9 +265,9 @@ def _caption(options: Options) -> str:
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), mean and sd over "
         f"{counted(options['n_seeds'], 'seed')}: our engines and the methods that the papers compare with, with "
-        "numbers of clusters and processor time. Rows say if the method is given the number of classes.\n\nNo paper "
-        "has this table. K-means, LSA, NMF and affinity propagation (AP) use tf-idf of the words. Verdicts answer our "
-        "own questions, and the questions of ICML 2014, figure 5."
+        "numbers of clusters and processor time. Each row states whether the method is given the number of "
+        "classes.\n\nNo paper has this table. K-means, LSA, NMF and affinity propagation (AP) use tf-idf of the "
+        "words. Verdicts answer our own questions, and the questions of ICML 2014, figure 5."
     )
 
 

@@ -184,7 +184,11 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     as_good = unless(as_good, ONE_CLUSTER if (ours["in_use"] == 1).all() else "", UNMET)
     reached = ours["speedup"]
     n_missing = int(reached.isna().sum())
-    said = f"{n_missing} of {len(ours)} fits do not reach that VI" if n_missing else f"{reached.mean():.1f} times"
+    said = (
+        f"{n_missing} of {len(ours)} fits do not reach the baseline's VI"
+        if n_missing
+        else f"{reached.mean():.1f} times"
+    )
     sooner = ratio_of("times", reached, above=1, digits=1, size=of_order(times) - 1)
     return [as_good, judge(dataset, speed, [sooner], f"{said}; printed {times:g} times", whose=whose)]
 
@@ -197,7 +201,7 @@ def moving(curves: pd.DataFrame) -> tuple[str, str]:
     """
     ends = curves[curves["method"] == FASTEX].groupby(["bits", "seed"])["in_use"].last()
     if len(ends) and (ends == 1).all() and (curves["method"] == PLAIN).any():
-        return PLAIN, "by plain estimates, since as printed all documents end in one cluster: "
+        return PLAIN, "with plain estimates, because with the published method all documents end in one cluster: "
     return FASTEX, ""
 
 
@@ -210,10 +214,10 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
     """
     here = fits[(fits["dataset"] == dataset) & (fits["method"] == method)]
     last = here.pivot(index="seed", columns="bits", values="vi_bits")
-    text = f"no gain past {enough} bits"
+    text = f"no gain beyond {enough} bits"
     longer = [bits for bits in last.columns.to_numpy(int) if bits > enough]
     if enough not in last or not longer:
-        return unmet(dataset, text, f"no fit with {enough} bits and with more")
+        return unmet(dataset, text, f"not fitted both with {enough} bits and with more")
     numbers = f"{why}VI at " + ", ".join(f"{bits} bits {last[bits].mean():.2f}" for bits in last)
     if (here["in_use"] == 1).all():
         return unmet(dataset, text, ONE_CLUSTER, numbers)
@@ -235,7 +239,7 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
     texts = (f"{many} bits converge sooner than {few}", f"{many} bits have a higher acceptance ratio than {few}")
-    lacking = "no fits with fewer and more bits" if few == many else ""
+    lacking = "fitted with one number of bits only" if few == many else ""
     if not lacking and (here.groupby(["bits", "seed"])["in_use"].last() == 1).all():
         lacking = ONE_CLUSTER
     if lacking:
@@ -249,11 +253,12 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
             rows.append({"seed": seed, "bits": bits, "level": level, **moves})
     wide = pd.DataFrame(rows).pivot(index="seed", columns="bits")
     level, ratio = wide["level"], wide["accepted"] / wide["proposed"]
-    sooner = difference(level[many], level[few], below=0, digits=2, name="mean VI on the way")
+    sooner = difference(level[many], level[few], below=0, digits=2, name="mean VI over time")
     higher = difference(ratio[many], ratio[few], above=0, digits=2)
     numbers = (
-        f"{why}mean VI on the way {level[many].mean():.2f} at {many} bits, {level[few].mean():.2f} at {few}",
-        f"{why}accepted of proposed moves {ratio[many].mean():.2f} at {many} bits, {ratio[few].mean():.2f} at {few}",
+        f"{why}mean VI over time {level[many].mean():.2f} at {many} bits, {level[few].mean():.2f} at {few}",
+        f"{why}accepted share of proposed moves {ratio[many].mean():.2f} at {many} bits, {ratio[few].mean():.2f} at "
+        f"{few}",
     )
     return [judge(dataset, *one) for one in zip(texts, ([sooner], [higher]), numbers, strict=True)]
 

@@ -30,7 +30,7 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     _draw_lines(left, methods, [palette.look(name) for name in methods])
     n_seeds = curves["seed"].nunique()
     said = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    left.set_title(f"Methods ({BITS} bits where there are several)\n{said}")
+    left.set_title(f"Methods ({BITS} bits if several were run)\n{said}")
     looks = [(palette.CLUSTERS[place], palette.MARKERS[place]) for place in range(len(lengths))]
     _draw_lines(right, {f"{bits} bits": rows[rows["bits"] == bits] for bits in lengths}, looks)
     right.set_title(f"{method}, by length of signature")

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 PROPOSAL, TOTAL = "proposal", "total"
 STANDARD = "standard collapsed Gibbs"
 _ARTICLES = ORIGINS["articles"].title
-_NOTHING_MOVES = "all documents end in one cluster, where nothing moves"
+_NOTHING_MOVES = "all documents end in one cluster, so no document moves"
 
 
 NOTES = (
     "Plain estimates: the projection without the bound of the paper, with which all documents end in one cluster. "
-    "Balanced: our projection. Neighbours: proposes clusters of similar documents. exact: scores every cluster. "
-    "standard: word by word, timed on 200 documents. Word prior: 1 for FastEx as printed, 0.01 for others. Intervals "
-    "are over the chains of one job.",
+    "Balanced: our projection. Neighbours: clusters of similar documents are proposed. exact: every cluster is scored. "
+    "standard: scored word by word, timed on 200 documents. Word prior: 1 for FastEx as printed, 0.01 for others. "
+    "Intervals are over the chains of one job.",
 )
 
 
@@ -58,11 +58,13 @@ def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame
     totals, method, why = times[times["part"] == TOTAL], FASTEX, ""
     hashed = totals[totals["method"] == method]
     if _idle(hashed) == set(hashed["bits"]) and (totals["method"] == PLAIN).any():
-        method, why = PLAIN, f"by plain estimates, since as printed {_NOTHING_MOVES}: "
+        method, why = PLAIN, f"with plain estimates, because with the published method {_NOTHING_MOVES}: "
         hashed = totals[totals["method"] == method]
     wide = hashed.pivot(index="seed", columns=["bits", "clusters"], values="microseconds_per_document")
     least, most = (int(end(hashed["clusters"])) for end in (min, max))
-    text = f"total hardly grows from K = {least:,} to {most:,} (below {ORDER:.1f} times, half an order)"
+    text = (
+        f"total hardly grows from K = {least:,} to {most:,} (less than {ORDER:.1f} times, half an order of magnitude)"
+    )
     others = [_judge_proposals(times, least, most, method, why), _judge_standard(totals)]
     if least == most:
         return table, [unmet(_ARTICLES, text, f"only K = {least:,} was timed"), *others]
@@ -96,12 +98,12 @@ def _judge_proposals(times: pd.DataFrame, least: int, most: int, method: str, wh
     if BITS in _idle(here):
         return unmet(_ARTICLES, text, _NOTHING_MOVES, numbers)
     grows = mean_of("total", total, above=0, digits=2, over="chains", is_difference=True)
-    half = mean_of("proposal less half of the total's", proposal - total / 2, above=0, digits=2, over="chains")
+    half = mean_of("proposal minus half of the total", proposal - total / 2, above=0, digits=2, over="chains")
     return judge(_ARTICLES, text, [grows, half], numbers)
 
 
 def _judge_standard(totals: pd.DataFrame) -> Claim:
-    text = "the time of standard collapsed Gibbs is linear in K (within half an order)"
+    text = "the time of standard collapsed Gibbs is linear in K (within half an order of magnitude)"
     here = totals[totals["method"] == STANDARD]
     wide = here.pivot(index="seed", columns="clusters", values="microseconds_per_document")
     if wide.shape[1] < 2:

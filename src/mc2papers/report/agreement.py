@@ -113,7 +113,7 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
     no_rival = ""
     if len(crowded):
         name, most, n = crowded.sort_values("clusters")[["method", "clusters", "documents"]].iloc[-1]
-        no_rival = f"{name} has {most} clusters for {n} documents, and is no rival"
+        no_rival = f"{name} has {most} clusters for {n} documents, so it does not count as a rival"
     own_fits = known[(known["method"] == ours[0]) & (known["contexts"] == context)]
     why = degenerate(own_fits["clusters"], own_fits["documents"].max(), _name(*ours)) if len(own_fits) else ""
     margins = ", ".join(f"{MEASURES[measure]} {margin:g}" for measure, margin in WIDE.items())

@@ -91,8 +91,8 @@ def chart(jobs: Sequence[Job]) -> str:
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="currentColor" stroke-dasharray="4"/>'
         for x in ((cut - first) * scale for cut in cuts)
     ]
-    told = f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))}, by the clock {_said(total)}"
-    told += f", at most {len(free)} at once"
+    told = f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))} in total, {_said(total)} of "
+    told += f"elapsed time, with at most {len(free)} at once"
     return (
         f"<p>{told}. Later jobs are not included"
         f"{'; dashed lines mark pauses between runs' if cuts else ''}.</p>"

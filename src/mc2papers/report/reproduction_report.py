@@ -132,9 +132,9 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     meanings = "".join(f"<li>{_badge(verdict)}: {html.escape(meaning)}.</li>" for verdict, meaning in VERDICTS.items())
     head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
     about = (
-        "In the last column, “200 of 600 sweeps” means 200 of ours where the paper has 600. Limits are fewer than half "
-        "of the paper's documents or sweeps, and fewer than 500 documents of data that no paper uses. A coloured bar "
-        "is the 95 % interval that decides, and the black line is at zero."
+        "In the last column, “200 of 600 sweeps” means that we ran 200 sweeps and the paper 600. A verdict has "
+        "limits if it is based on fewer than half of the paper's documents or sweeps, or on fewer than 500 documents "
+        "of data that no paper uses. A coloured bar is the 95 % interval that decides, and the black line is at zero."
     )
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'

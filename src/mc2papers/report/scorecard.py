@@ -132,14 +132,14 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
         said = f"under an open choice: {'; '.join(names[met])} ({tried}{about})"
         return UNDER_CHOICE[here.loc[met, "verdict"].iloc[0]], said
     is_one = len(here) == 1
-    said = "under the only choice tried" if is_one else f"under any of the {len(here)} open choices tried"
+    said = "the only open choice tried" if is_one else f"none of the {len(here)} open choices tried"
     said += f" ({names.iloc[0]}{about})" if is_one else f" ({about[2:]})" if about else ""
     if not here["reason"].str.contains(NO_INTERVAL).all():
-        return row["verdict"], f"not {said}"
+        return row["verdict"], f"{said} {'does not support' if is_one else 'supports'} the claim"
     agree = names[here["reason"].str.endswith(AGREES)]
     under = "" if is_one else f" under {'; '.join(agree) or 'any of them'}"
     number = f"the number {'agrees' if len(agree) else 'does not agree'} with the claim{under}"
-    return row["verdict"], f"no verdict {said}, because one fit has no interval; {number}"
+    return row["verdict"], f"{said} has {'no' if is_one else 'a'} verdict, because one fit has no interval; {number}"
 
 
 def _kind(data: str) -> int:

@@ -142,7 +142,7 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
         f"{form} reaches the level of Gibbs in a quarter of its time",
         f"{form} reaches the level of Gibbs about 10 times sooner",
     )
-    later = f"the second epoch of {form} gains little (less than {LITTLE:.0%} either way, our threshold)"
+    later = f"the second epoch of {form} changes the perplexity by less than {LITTLE:.0%} (our threshold)"
     whose = PAPERS_OWN if form == SVI else OURS
     seeds = sorted(svi.keys() & gibbs.keys())
     if not seeds:
@@ -157,13 +157,13 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
         return [*(unmet(dataset, text, why, levels, whose) for text in reach), little]
     there = by_seed["svi"].dropna()
     times = (
-        f"{form} at the level of Gibbs after {there.mean():.3g} s"
+        f"{form} reaches the level of Gibbs after {there.mean():.3g} s"
         if len(there)
-        else f"{form} never at the level of Gibbs"
+        else f"{form} never reaches the level of Gibbs"
     )
     if 0 < len(there) < len(seeds):
         times += f" in {len(there)} of {len(seeds)} seeds"
-    times += f", Gibbs first at its usual state after {by_seed['gibbs'].mean():.3g} s"
+    times += f", Gibbs first reaches the mean perplexity of its samples after {by_seed['gibbs'].mean():.3g} s"
     sooner = by_seed["gibbs"] / by_seed["svi"]
     return [
         judge(

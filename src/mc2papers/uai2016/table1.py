@@ -64,11 +64,11 @@ def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, ask
 
     There is no verdict unless ``cores`` equals ``asked``: on two cores, the verdict differed between runs.
     """
-    text = "more cores gain more time than on NIPS"
+    text = "more cores save more time than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
         if cores != asked:
             return not_run(dataset, text, _lack(asked, cores))
-        return unmet(dataset, text, "not both were timed on one core and on several")
+        return unmet(dataset, text, "NIPS and NUS-WIDE were not both timed on one core and on several")
     first, second = speedups["NUS-WIDE"], speedups["NIPS"]
     numbers = f"{first.mean():.2f} against {second.mean():.2f} times on {cores} cores"
     if cores != asked:

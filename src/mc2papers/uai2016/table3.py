@@ -67,7 +67,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         gain = printed[share] / printed[0]
         text = f"eNMI of mini-batches {gain - 1:.0%} higher, as printed, with {share:.0f}% of contexts than with none"
         if not {0, share} <= set(epochs.columns) or epochs.empty:
-            claims.append(unmet(dataset, text, "no mini-batches with and without them"))
+            claims.append(unmet(dataset, text, "no mini-batches were fitted both with and without contexts"))
             continue
         few, none = epochs[share], epochs[0]
         numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"

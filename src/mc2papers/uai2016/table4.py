@@ -61,7 +61,7 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
     for share in sorted({*shares, *paper[KEY].astype(float)} - {0}):
         text = f"all four measures higher with {share:.0f}% of contexts than with none"
         if not {0, share} <= shares:
-            claims.append(unmet(dataset, text, "no fits with and without them"))
+            claims.append(unmet(dataset, text, "not fitted both with and without contexts"))
             continue
         numbers = ", ".join(
             f"{label} {mean_sd(fitted[name][share], 3)} against {mean_sd(fitted[name][0], 3)}"

@@ -52,11 +52,11 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     dropped: list[Dropped] = []
     if path := _table(folder, "products"):
         contexts["product"], context_names["product"], n_unknown = _read_products(path, row_of)
-        dropped.append(Dropped("rows of products", n_unknown, "the user is not in the table functions"))
+        dropped.append(Dropped("rows of products", n_unknown, "the user is not in the table 'functions'"))
     labels, label_names = None, None
     if path := _table(folder, "paid"):
         labels, label_names, n_unknown = _read_paid(path, row_of, users)
-        dropped.append(Dropped("rows of paid", n_unknown, "the user is not in the table functions"))
+        dropped.append(Dropped("rows of paid", n_unknown, "the user is not in the table 'functions'"))
     return Corpus(
         content,
         functions,
@@ -151,7 +151,7 @@ def _read_paid(path: Path, row_of: dict[str, int], users: list[str]) -> tuple[np
         if row < 0:
             n_unknown += 1
         elif paid[row] is not None:
-            raise ValueError(f"{path}, line {line} gives the user {shown(users[row])} a second value of paid")
+            raise ValueError(f"{path}, line {line} gives the user {shown(users[row])} a second value of 'paid'")
         else:
             paid[row] = name
     values = [value for value in paid if value is not None]

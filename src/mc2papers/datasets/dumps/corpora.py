@@ -113,9 +113,10 @@ def read_categories(
     reading = _reading(corpus, pooled, gathered, "pages", "articles", _ALMOST_ARTICLES)
     several = int((np.diff(by_size.indptr) > 1).sum())
     reading.notes += [
-        f"{n_categories:,} categories were drawn (seed {seed}) from those of at least {least_articles:,} articles; "
-        f"{chosen.n_documents - pooled.n_documents:,} articles are in none of them.",
-        f"{several:,} articles are in several of them and labelled by the one with the fewest articles.",
+        f"{n_categories:,} categories were drawn (seed {seed}) from the categories with at least {least_articles:,} "
+        f"articles; {chosen.n_documents - pooled.n_documents:,} articles are in none of them.",
+        f"{several:,} articles are in several of these categories; their label is the category with the fewest "
+        "articles.",
     ]
     return reading
 
@@ -183,10 +184,10 @@ def _reading(
     totals: Counter[str] = sum(files.values(), Counter())
     dropped = [Dropped("records", totals[reason], reason) for reason in sorted(set(totals) - set(_TOTALS))]
     dropped += [
-        Dropped(documents, chosen.repeated, "a later version is there"),
+        Dropped(documents, chosen.repeated, "replaced by a later version"),
         Dropped(documents, chosen.deleted, "withdrawn by the source"),
         Dropped(documents, gathered.empty, "without a word of the vocabulary"),
-        Dropped("tokens", gathered.outside, "of a stop word or a word outside the vocabulary"),
+        Dropped("tokens", gathered.outside, "stop words and words outside the vocabulary"),
     ]
     everything = totals[documents] + sum(totals[reason] for reason in counted)
     named = records if everything == totals[records] else " and ".join([documents, *counted])

@@ -81,7 +81,7 @@ def test_functions_alone_are_enough(tmp_path):
         ("functions", (" ", "crop", "1"), "line 3, column 'user': found ' '; a name or a number is needed"),
         ("functions", ("ann", "a\x00b", "1"), "line 3, column 'function': found 'a\\x00b'"),
         ("products", ("ann", ""), "products.csv, line 3, column 'product': found ''"),
-        ("paid", ("ann", "no"), "paid.csv, line 3 gives the user 'ann' a second value of paid"),
+        ("paid", ("ann", "no"), "paid.csv, line 3 gives the user 'ann' a second value of 'paid'"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, name, row, message):
