@@ -105,7 +105,7 @@ const aboutCluster = (node) => {
   }
 };
 
-const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence not known: fewer than two of its words are in five documents"]
+const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence unknown: fewer than two of its likeliest words occur in five or more documents"]
   : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
 const incoherent = () => element("span", "not coherent", { className: "unsure", title: "its likeliest words occur together hardly more often than by chance: it may be noise" });
 const listTopics = () => { fill($("topics"), listedTopics.map((row) => {

@@ -45,7 +45,7 @@ const search = () => {
   tally(asked, rows, searched);
   if (matches.length) {
     const about = element("li", null, { className: "kind" });
-    about.append(...sayTally(rows), " ", element("button", "Who and when, and all of them", { type: "button", className: "link", onclick: () => $("found-title").focus() }));
+    about.append(...sayTally(rows), " ", element("button", "Show who and when, and list all documents", { type: "button", className: "link", onclick: () => $("found-title").focus() }));
     results.append(about);
   }
   const firsts = matches.slice(0, FIRST_FOUND);

@@ -94,7 +94,7 @@ const predictedOf = (row) => {
   if (!names.length) return [];
   const say = (name) => { const value = row[`in ${name}`]; return Array.isArray(value) ? value.slice(0, 6).join("; ") || "–" : sayNumber(name, value); };
   return [tableOf(["", "given", "predicted"], names.map((name) => [name, say(name), sayPredicted(name, DESCRIPTION.predicted[name], DESCRIPTION.predicted[name].of[placeOnPage.get(row)])])),
-    element("p", "Predicted from the documents of its clusters, this document included.", { className: "soft small" })];
+    element("p", "Predicted from all documents of its clusters, including this document.", { className: "soft small" })];
 };
 const closeReader = () => {
   if ($("reader").hidden) return;
