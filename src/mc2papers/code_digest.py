@@ -1,4 +1,4 @@
-"""Digests of source code: what a rule of the workflow depends on in addition to its files."""
+"""Digests of the source code on which a rule of the workflow depends, in addition to its files."""
 
 from __future__ import annotations
 

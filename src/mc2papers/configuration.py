@@ -641,7 +641,8 @@ class Configuration:
         """Runs that are fitted together, with all their seeds, in one job; each fit of the other runs is a job.
 
         Short fits to one corpus for the same targets are together, since many take less time than the start of a job;
-        so are all fits on Spark. Each other baseline is a group. Models that baselines cluster by are of other groups.
+        so are all fits on Spark. Each other baseline is a group. Models whose result a baseline clusters are in other
+        groups.
         """
         groups: dict[Any, list[str]] = {}
         for name, run in self.runs.items():

@@ -49,7 +49,7 @@ def add_words(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the options for the words of documents; ``what`` is "column" or "key"."""
     words, metavar = parser.add_mutually_exclusive_group(), what.upper()
     words.add_argument("--text", metavar=metavar, help=f"{what} of running text")
-    words.add_argument("--bag", metavar=metavar, help=f"{what} of words, used as they are")
+    words.add_argument("--bag", metavar=metavar, help=f"{what} of words, which are used unchanged")
     words.add_argument("--counts", metavar=metavar, help=f"{what} of words with counts: 'graph:2; tree'")
 
 
@@ -116,8 +116,8 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
     """Parse the arguments (of the process if None) and call ``options.run(options)``.
 
     ``about`` is the description of the program; ``add`` adds its commands to the action that holds them. Returns the
-    exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C. Progress goes to stderr, and a signal stops
-    between two pieces of work.
+    exit code: 0, 2 after an error message, or 130 after Ctrl-C. Progress goes to stderr, and a signal stops between two
+    pieces of work.
     """
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # from here on, a signal does not stop the command
     try:

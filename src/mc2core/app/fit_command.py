@@ -1,4 +1,4 @@
-"""``mc2 fit``: a saved corpus to a posterior, and what was found."""
+"""``mc2 fit``: fit a model to a saved corpus, and print the result."""
 
 from __future__ import annotations
 

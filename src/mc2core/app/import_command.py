@@ -196,7 +196,7 @@ def run(options: argparse.Namespace) -> None:
     """Read, check and save; the folder is written whole or not at all. Only a corpus is ever replaced, and only with
     --overwrite.
 
-    ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
+    ValueError: an option does not apply to the input, a folder contains something else, or the reader finds an error.
     """
     from mc2core.base import storage
     from mc2core.corpus.files import CORPUS_FILES

@@ -37,7 +37,8 @@ _BESIDE = "'self' file: "
 def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
     """Return a whole HTML page from text ``title`` and markup ``body``.
 
-    Its policy forbids the browser all requests, except for scripts of the same folder or site if ``beside`` is True.
+    Its policy forbids all requests of the browser, except requests for scripts of the same folder or site if ``beside``
+    is True.
 
     ``scripts`` are sources; data among them go through :func:`data_script`.
     """

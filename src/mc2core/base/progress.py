@@ -40,8 +40,8 @@ class Work:
 
 
 def line(works: list[Work], columns: int | None = None) -> str:
-    """Return works, each a part of the one before, as one line; in ``columns`` of a terminal with a bar, as far as they
-    fit.
+    """Return works as one line; each work is a part of the work before it. If ``columns``, the width of a terminal, is
+    given, the line shows the works that fit, and a wide line has a bar.
 
     The first work with a total has the bar and the remaining time. Parallel chains have works of the same name; the
     first is shown.

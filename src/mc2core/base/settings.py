@@ -46,7 +46,7 @@ class Settings:
     def refuse_idle(self, idle: Mapping[str, str]) -> None:
         """Raise ValueError for the first ``idle`` setting that differs from its default: it would change nothing.
 
-        ``idle`` maps settings to what they need, such as ``option("proposal", "hash")``.
+        ``idle`` maps settings to the options that they need, such as ``option("proposal", "hash")``.
         """
         defaults = self.defaults()
         for name, needs in idle.items():

@@ -195,8 +195,9 @@ def files_of(imported: Mapping[str, Any] | None) -> set[str]:
 def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Return the settings for reading documents of a ``form``.
 
-    If the schema comes from the same form, columns are those of the earlier import unless others are ``given``. A given
-    context keeps its name in the schema, and its kind unless another is given.
+    If the earlier documents had the same form, the columns of the earlier import are used, unless other columns are
+    ``given``. A given context keeps the name that it has in the schema. It also keeps its kind, unless another kind is
+    given.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Checks of what a corpus is made of: inputs are hostile until they have passed one of these."""
+"""Checks of the parts of a corpus. Inputs are not trusted until they have passed these checks."""
 
 from __future__ import annotations
 

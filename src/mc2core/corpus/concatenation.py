@@ -104,4 +104,4 @@ def _kind(corpus: Corpus) -> str:
     if corpus.labels is None:
         return "no labels"
     named = "labels with names" if corpus.label_names is not None else "labels without names"
-    return f"several {named} of a document" if sp.issparse(corpus.labels) else named
+    return f"several {named} per document" if sp.issparse(corpus.labels) else named

@@ -40,9 +40,9 @@ def half(corpus: Corpus, which: str) -> Corpus:
 def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
     """Return the corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
 
-    Documents are drawn with ``seed`` and nested: those of a smaller share are included in those of a larger one. Their
-    numbers and vectors become NaN, and their rows of counts become empty. With share 1, contexts exist but are missing
-    in all documents, so an engine learns nothing from them.
+    Documents are drawn with ``seed``. The documents of a smaller share are also among the documents of a larger share.
+    Their numbers and vectors become NaN, and their rows of counts become empty. With share 1, contexts exist but are
+    missing in all documents, so an engine learns nothing from them.
 
     Raises ValueError for a share outside 0..1 or a negative seed.
     """

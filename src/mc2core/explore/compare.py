@@ -207,7 +207,7 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     fits : sequence of Fit, Posterior or path
         At least two fits, as for :func:`compare`. The clusters are those of the first one.
     least : float, optional
-        Smallest Jaccard index, above 0 and at most 1. The default is that of a "same" cluster in :func:`compare`.
+        Smallest Jaccard index, above 0 and at most 1. The default is the bound for a "same" cluster in :func:`compare`.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
     """
     hierarchy = posterior.hierarchy
     if hierarchy is None:
-        raise ValueError("the posterior keeps no hierarchy, and so no recommended clusters that could be merged")
+        raise ValueError("the posterior contains no hierarchy, so there are no recommended clusters to merge")
     names = recommended_names(posterior, hierarchy.cut(hierarchy.recommended))
     merged = hierarchy.merged_by_hand([one - 1 for one in clusters])
     about = {"clusters": sorted(clusters), "of": hierarchy.recommended, "names": [names[one - 1] for one in clusters]}

@@ -105,8 +105,8 @@ def _updates(about: Mapping[str, Any]) -> str:
         sweeps = counted(updates[-1]["sweeps"], "sweeps")
         said.append(
             f"{came} to the {updates[0]['before']:,} of the fit in {times}: given each sample, the clusters and topics "
-            f"of the new documents were drawn by {sweeps} of Gibbs sampling, with the clusters of earlier documents "
-            "held."
+            f"of the new documents were drawn by {sweeps} of Gibbs sampling; the clusters of earlier documents were "
+            "held fixed."
         )
     if stream := about.get("stream"):
         updates = f" in {counted(len(stream['updates']), 'updates')}" if stream["updates"] else ""

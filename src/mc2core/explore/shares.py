@@ -63,14 +63,14 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
     and ``high``, the ends of its interval.
 
     The interval has probability INTERVAL under a Beta distribution. Its mean and variance are those of a mixture over
-    the samples of all chains. For a cluster, each sample contributes the Beta distribution (with Jeffreys' prior) of
-    its own count: the documents in those of its clusters that have most of their documents in this cluster. For a
-    topic, it contributes that of the share of its topics with the most similar words. The effective number of documents
-    follows from the variation of the topic between documents (variance of a ratio, linearised; Korn and Graubard,
-    1998). If there is one sample, or if the documents are not those of the fit, it is the Beta distribution of
-    ``count``. The interval shows the uncertainty of the share for documents like these, but not whether a cluster or
-    topic would be found again. ``share`` refers to the clusters and topics that are shown, and the interval to all
-    samples. If these differ, ``share`` can lie outside the interval.
+    the samples of all chains. For a cluster, each sample contributes a Beta distribution (with Jeffreys' prior) of its
+    own count. This is the number of documents in the clusters of the sample that have most of their documents in this
+    cluster. For a topic, each sample contributes a Beta distribution of the share of its topics with the most similar
+    words. The effective number of documents follows from the variation of the topic between documents (variance of a
+    ratio, linearised; Korn and Graubard, 1998). If there is one sample, or if the documents are not the documents of
+    the fit, the Beta distribution of ``count`` is used. The interval shows the uncertainty of the share for documents
+    like these, but not whether a cluster or topic would be found again. ``share`` refers to the clusters and topics
+    that are shown, and the interval to all samples. If these differ, ``share`` can lie outside the interval.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()

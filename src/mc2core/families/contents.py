@@ -554,8 +554,8 @@ class Contents:
     ----------
     family : ContentFamily
     centre, scale : (D,) float64
-        Unit of the family: standardised numbers are (x - centre) / scale, and rates of counts are those of the family
-        times scale.
+        Unit of the family: standardised numbers are (x - centre) / scale, and rates of counts are the rates of the
+        family times scale.
     natural : (M, P) float64
         Posterior natural parameters of each topic.
     """

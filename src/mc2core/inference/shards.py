@@ -4,7 +4,7 @@ A corpus is split into shards, consecutive ranges of its documents, in a folder 
 is a saved corpus that another process can open by itself. A step writes the arrays that its documents need to one file
 in this folder and runs a job with one task per shard. The results of the tasks are in the order of the shards, so they
 depend at most on the number of shards. A task that was lost with its executor is run again with identical results,
-because executors store only data that follow from the shard.
+because executors store only data that are computed from the shard.
 """
 
 from __future__ import annotations

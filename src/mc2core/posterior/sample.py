@@ -243,7 +243,7 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
     """Return the sample that :func:`pack_sample` packed.
 
-    ``sizes`` has J, V and D, as far as they are known. Raises ValueError if an array is missing or has a wrong shape or
+    ``sizes`` contains J, V and D if they are known. Raises ValueError if an array is missing or has a wrong shape or
     type.
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Assignments: what a method leaves that clusters documents and has no model of their words; and their scores."""
+"""Assignments of documents to clusters, and their scores. This is the result of a method that has no model of words."""
 
 from __future__ import annotations
 

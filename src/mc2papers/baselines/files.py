@@ -1,4 +1,4 @@
-"""A fit of a baseline as files: what a job of the workflow does."""
+"""Fit a baseline and write its files, as a job of the workflow."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def fit_baseline(
 ) -> dict[str, Any]:
     """Fit a baseline and write its model (.npz) or assignments (.tsv). Returns the provenance.
 
-    ``engine`` is its name, ``contexts`` those it looks at, ``model`` the file of the run it clusters by, if it does.
-    The provenance says for each solution whether the method converged. Raises ValueError if the method refuses the
-    corpus, or a context that it does not have.
+    ``engine`` is the name of the baseline, and ``contexts`` are the contexts that it uses. If it clusters the result of
+    another run, ``model`` is the file of that run. The provenance records for each solution whether the method
+    converged. Raises ValueError if the method refuses the corpus, or a context that it does not have.
     """
     baseline = make_baseline(engine, settings)
     missing = [name for name in contexts if name not in corpus.contexts]

@@ -88,7 +88,7 @@ def searched(train: Corpus, test: Corpus, n_clusters: Sequence[int], n_starts: i
 
 
 def conclude(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, is_real: bool) -> str:
-    """Draw the conclusion: the best choice against the HDP, and what a search reaches of the printed figures.
+    """State the conclusion: the best choice compared with the HDP, and which printed figures a search reaches.
 
     paper : printed figures of MC2 on NIPS, with ``clusters`` and ``perplexity``
     """

@@ -157,11 +157,11 @@ def _prefix(method: str) -> str:
 def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
     """Judge two claims on one method, over seeds.
 
-    The final VI of the method is at most that of the baseline. The method reaches the baseline's VI faster by the order
-    of the printed ``times``; a fit that does not reach it counts as not faster. ``fits`` is the table of
-    :func:`compare`. The precondition fails if one side is missing, or if the baseline is no useful reference: it ends
-    with one cluster in every seed, or on average no better than after its first sweep. Fits that all end with one
-    cluster can be judged worse than the baseline, but not equally good.
+    First claim: the final VI of the method is at most the final VI of the baseline. Second claim: the method reaches
+    the baseline's VI faster, by the order of magnitude of the printed ``times``. A fit that does not reach this VI
+    counts as not faster. ``fits`` is the table of :func:`compare`. The precondition fails if one side is missing, or if
+    the baseline is no useful reference: it ends with one cluster in every seed, or on average no better than after its
+    first sweep. Fits that all end with one cluster can be judged worse than the baseline, but not equally good.
     """
     here = fits[fits["dataset"] == dataset].set_index("seed")
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]

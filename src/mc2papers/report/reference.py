@@ -113,7 +113,7 @@ def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe(fresh: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Describe how far a run has come, what is left of it, and how its results compare with the reference."""
+    """Describe the progress of a run, the remaining work, and how its results compare with the reference."""
     table = compare(fresh, reference)
     fits = reference.drop_duplicates(_FIT)
     is_left = ~_of_fits(fits, fresh)

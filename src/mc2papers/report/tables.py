@@ -71,8 +71,8 @@ def write_table(
 ) -> None:
     """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all.
 
-    Columns of ``shown`` that begin with PAPER are a group of their own on the right, behind a line in the HTML: what a
-    paper prints is of other data or another machine. Claims come with a note on how they are judged.
+    Columns of ``shown`` that begin with PAPER are a separate group on the right, behind a line in the HTML, because the
+    numbers of a paper are from other data or another machine. Claims come with a note on how they are judged.
     """
     stem = Path(stem)
     printed = [name for name in shown if str(name).startswith(PAPER)]

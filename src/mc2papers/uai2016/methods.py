@@ -12,7 +12,8 @@ _BATCHES = {50: "figure 3", 500: "hours on Spark"}
 
 
 def about_svi(batch_size: int) -> str:
-    """How SVI-MC2's rows are run, and for what the paper prints it; the settings stand in the experiments table."""
+    """Describe the settings of the rows of SVI-MC2, and for which data the paper prints them. The settings are in the
+    experiments table."""
     return (
         f"SVI-MC2 as printed: mini-batches of {batch_size} (printed for {_BATCHES[batch_size]}), rate (t + 1)^-0.8 "
         "(printed for perplexity), fixed concentrations."

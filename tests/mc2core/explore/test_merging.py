@@ -161,7 +161,7 @@ def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp
 
 
 def test_what_cannot_be_merged_is_said(fit, posterior):
-    with pytest.raises(ValueError, match="keeps no hierarchy"):
+    with pytest.raises(ValueError, match="contains no hierarchy"):
         mc2core.Fit(replace(posterior, hierarchy=None), fit.corpus).merge_clusters([1, 2])
     loss = posterior.hierarchy.merged_by_hand([2, 3]).table()
     assert loss.loc[loss["clusters"] == 3, ["log_marginal", "loss", "agreement"]].isna().all(axis=None)

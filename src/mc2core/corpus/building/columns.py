@@ -1,10 +1,10 @@
 """Kinds of columns in a table of documents, and collection of their cells.
 
 A row has the words of a document, as running text or as a bag, and any number of contexts. A bag is a list of names, a
-dict ``{name: count}``, or a text in which names are separated by a semicolon or another given separator
-(``graph; tree``). Integers, True and False are names as Python writes them. In columns of kind "counts", a number after
-a colon is the count of the name before it, 1 if there is none (``graph:2; tree``); in other columns, a colon belongs to
-the name, as in ``http://x.org:8080``. A label is a bag. A date is a fractional year
+dict ``{name: count}``, or a text in which names are separated by a semicolon or another given separator (``graph;
+tree``). Integers, True and False are converted to names by ``str``. In columns of kind "counts", a number after a colon
+is the count of the name before it (``graph:2; tree``); without a number, the count is 1. In other columns, a colon
+belongs to the name, as in ``http://x.org:8080``. A label is a bag. A date is a fractional year
 (:func:`mc2core.corpus.building.cells.parse_date`).
 """
 

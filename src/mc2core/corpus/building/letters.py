@@ -1,4 +1,4 @@
-"""The rule a-z, by which the papers' corpora are cut into words; one of those that a user may name."""
+"""The rule a-z, which splits the corpora of the papers into words. Users may choose it by its name."""
 
 from __future__ import annotations
 

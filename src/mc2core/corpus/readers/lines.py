@@ -53,8 +53,9 @@ class LineReader:
     ----------
     like : as in :func:`mc2core.corpus.readers.reading.read_own`.
     given : settings "text", "bag", "counts", "contexts" and "id", as there; by default those of the model's import.
-        Without these, the key of running text is "text" (or of a bag of words "words"), that of a context its name, and
-        that of an id "id". A vector is a list of numbers; an embedding has the length before the reduction.
+        Without these, the key of running text is "text", the key of a bag of words is "words", the key of a context is
+        its name, and the key of an id is "id". A vector is a list of numbers; an embedding has the length before the
+        reduction.
 
     Raises ValueError if a setting is determined by the model, or if its words were made by a function of the user.
     """

@@ -276,12 +276,12 @@ def notes_of(corpus: Corpus) -> list[str]:
     notes = messages(of_works) if of_works else []
     if "text" in settings:
         rule = {
-            "unicode": "letters, marks and digits of any script, lower case, an apostrophe inside kept",
-            "a-z": "letters a-z, lower case, accents dropped",
+            "unicode": "letters, marks and digits of any script, in lower case; apostrophes inside words are kept",
+            "a-z": "letters a-z, in lower case; accents are removed",
         }[settings["tokeniser"]]
         stop_words = settings.get("stop_words", "english")
-        left_out = "a list of its own" if isinstance(stop_words, list) else stop_words
-        notes.append(f"words are runs of {rule}; stop words: {left_out}")
+        left_out = "a list of your own" if isinstance(stop_words, list) else stop_words
+        notes.append(f"words are sequences of {rule}; stop words: {left_out}")
     if "text" in settings and settings["tokeniser"] == "unicode" and has_pairs(corpus.vocabulary):
         notes.append(
             "scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are counted as overlapping pairs of "

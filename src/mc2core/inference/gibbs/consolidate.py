@@ -4,7 +4,8 @@ Topics that begin as clusters of words may be wrong in two ways that sweeps, whi
 correct:
 
 * One topic is split into two, each with some of its words or in some of its documents. Each topic is tried with the
-  topic of the most similar documents, and with that of the most similar words. Two topics are merged if the union is
+topic that has the most similar documents, and with the topic that has the most similar words. Two topics are merged if
+the union is
   likelier, by the density of :mod:`mc2core.inference.gibbs.topic_moves` divided by the probability of sequential
   allocation.
 * A topic is an artefact: a few words of several others. Its tokens are distributed among all others, one by one, each
@@ -155,7 +156,7 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
 
 @inner_kernel
 def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
-    """Draw topics other than m for topic m's n ``members``, into ``new``, and count them there, no longer in m.
+    """Draw topics other than m for the n ``members`` of topic m, write them to ``new``, and move the counts.
 
     Returns the logarithm of the product of the sums of their weights.
     """
@@ -252,7 +253,8 @@ def consolidate_topics(
 ) -> np.ndarray:  # fmt: skip
     """Merge topics that are one, then remove those that the others do without, in place.
 
-    Parameters and result as of :func:`.tokens.sweep_document_topics`; ``seed`` and ``iteration`` are of the streams.
+    Parameters and result are as in :func:`.tokens.sweep_document_topics`; ``seed`` and ``iteration`` identify the
+    random streams.
     """
     start, n_tokens = assignments.document_start, len(assignments.topic)
     document, word = np.empty((2, n_tokens), np.int32)

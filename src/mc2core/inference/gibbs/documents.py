@@ -76,7 +76,8 @@ class Contexts(NamedTuple):
 
 @record
 class ClusterTables(NamedTuple):
-    """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
+    """Counts and stored values of the clusters, one slot per cluster. Slots after the clusters in use are empty
+    clusters."""
 
     n_k: np.ndarray  # (slots,) int64, documents
     n_tokens: np.ndarray  # (slots,) int64
@@ -183,7 +184,7 @@ def count_topics_of(documents, j, counts, present):
 
 @inner_kernel
 def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
-    """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
+    """Add document j, the current document, to cluster k (sign 1) or remove it (sign -1)."""
     n_mk, kept_mk, prior = clusters.n_mk, clusters.kept_mk, priors.topics
     counts, present, log_gammas = work.counts, work.present, work.log_gammas
     clusters.n_k[k] += sign

@@ -43,10 +43,10 @@ class Gibbs(Engine):
         level; it moves tokens on all threads, at a cost that hardly depends on the number of topics. npTOT needs
         "collapsed", which is its default. Observations need "collapsed" or "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
-        Largest number of topics in the starting state. None means 50. With a document level, None means that starts
-        with few and with many topics are compared on held-out documents: the cube root of the number of tokens, or more
-        if documents are few and long, and four times the cube root. Many are used if they are better by one standard
-        error.
+        Largest number of topics in the starting state. None means 50. With a document level, None means that a start
+        with few topics and a start with many topics are compared on held-out documents. Few topics are the cube root of
+        the number of tokens, or more if documents are few and long. Many topics are four times the cube root. The start
+        with many topics is used if it is better by one standard error.
     start_clusters : int in [1, 2147483647] or None, default None
         Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
         replaces it. None means 20. With a document level, None means that starts with 20 and with 100 clusters (at most

@@ -391,7 +391,7 @@ class DocumentLevelState(GibbsState):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        """Return the state with these assignments. With ``repeats``, they and ``corpus`` are of draws."""
+        """Return the state with these assignments. With ``repeats``, they and ``corpus`` contain draws."""
         nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
         state = super().of(model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more)
         state.start_proportions()

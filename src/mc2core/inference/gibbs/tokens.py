@@ -6,9 +6,9 @@
     P(l_ji = new topic) prop. to v eps_new / V
 
 Document clusters are fixed during the sweep, so any order of tokens that depends on them alone is valid. Tokens are
-visited word by word and, within a word, cluster by cluster. The counts n_mw of the word at hand are one short vector,
-counted when the word is entered (no V x M table exists), and all tokens of one (cluster, word) share one vector of
-weights, of which a move changes two entries.
+visited word by word and, within a word, cluster by cluster. The counts n_mw of the current word are one short vector,
+which is counted when the word begins (there is no V x M table). All tokens of one (cluster, word) share one vector of
+weights, and a move changes two of its entries.
 
 **Document by document** at the document level, tau given and theta summed out:
 
@@ -90,7 +90,7 @@ class TopicConstants(NamedTuple):
 
 @record
 class SweepWeights(NamedTuple):
-    """What the weights of topics are made of, for the visit and row at hand; a column for each topic."""
+    """Terms of the weights of topics for the current visit and row, one column per topic."""
 
     row_prior: np.ndarray  # (columns,) float32: v eps_m, or s
     prior: np.ndarray  # (columns,) float32, of the visit: s, or omega tau_km
@@ -256,7 +256,7 @@ def _count_visit(first, last, topic, n_topics, n, prior, inverse, scale):
 
 @numba.njit(inline="always")
 def join(m, row, counts, n_m, row_prior, prior, n, inverse, scale, p, block, vs):
-    """Count a token of a row to topic m; returns what the topic's weight gains."""
+    """Add a token of a row to topic m. Returns the increase of the weight of the topic."""
     before = np.float64(p[m])
     counts[row, m] += 1
     n[m] += 1
@@ -342,7 +342,7 @@ def order_by_cluster(document, cluster, work_count, work_order):
 
 @record
 class WordTokens(NamedTuple):
-    """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
+    """The tokens of the current word, cluster by cluster: a run of tokens per cluster that has any."""
 
     token: np.ndarray  # (largest,) int64: its number in CSR order
     topic: np.ndarray  # (largest,) int32

@@ -13,10 +13,10 @@ eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
 **Proposals.** A topic and one of its tokens are drawn evenly. With probability 1/2 each, the topic is to be split, or
 merged with another one. The token is in component 0. The components of all other tokens come about by sequential
 allocation (after Dahl 2005): documents come in random order, and the component of every token is drawn given those
-before it, shares being estimated from these too. A merge makes one such pass for the probability of what is. The topic
-to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of the same words. If
-there are too many tokens for one pass, nothing is proposed: their number is the same before a split and before the
-merge that undoes it.
+before it, shares being estimated from these too. A merge makes one such pass to compute the probability of the present
+state. The topic to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of
+the same words. If there are too many tokens for one pass, nothing is proposed: their number is the same before a split
+and before the merge that undoes it.
 
 u and u_k are drawn from densities around an estimate that depends on the components alone, so a merge whose ratio is
 hopeless before the probability of its components, which only lowers it, is known as such without any scan.
@@ -65,7 +65,7 @@ class Tokens(NamedTuple):
 
 @record
 class SplitComponents(NamedTuple):
-    """Tokens that are in component 0 or 1, and what is counted and estimated of the components."""
+    """Tokens in components 0 and 1, with counts and estimates of the components."""
 
     members: np.ndarray  # (N,) int32: tokens, ascending ...
     word: np.ndarray  # (N,) int32: ... their words ...
@@ -268,10 +268,10 @@ def _shuffle_documents(stream, n, parts):
 def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
     """Draw the components of all members but ``fixed``, in component 0, in one pass, each given those drawn before it.
 
-    Documents come in random order; the shares are estimated from the tables expected of those before. Returns the
-    logarithm of the probability of what is drawn, and how many different words the members have. ``first_topic`` as
-    for :func:`scan`; a pass whose result comes to be below ``least`` is broken off. ``observed``: None for words, or
-    the values of observations and :class:`.ContentTables` of two topics without any.
+    Documents come in random order. The shares are estimated from the expected tables of the earlier documents. Returns
+    the log probability of the draw, and the number of different words of the members. ``first_topic`` as for
+    :func:`scan`; a pass whose result comes to be below ``least`` is broken off. ``observed``: None for words, or the
+    values of observations and :class:`.ContentTables` of two topics without any.
     """
     component, n_w, word, words, members = (
         parts.component,
@@ -364,7 +364,7 @@ def _draw_log_shares(stream, shapes, means, log_share):
 
 @inner_kernel
 def draw_shares(stream, eps, constants, parts):
-    """Draw what the components have of epsilon and of every tau."""
+    """Draw the shares of the components in epsilon and in every tau."""
     _draw_log_shares(stream, parts.eps_tables, parts.eps_tables, parts.eps_log_share)
     prior = np.array([constants.v * eps * exp(parts.eps_log_share[0]), constants.v * eps * exp(parts.eps_log_share[1])])
     shapes, means, log_share = np.empty(2), np.empty(2), np.empty(2)
@@ -457,7 +457,7 @@ _PASSES = 4  # of the estimate around which shares are drawn
 
 @record
 class TopicSlots(NamedTuple):
-    """What is kept of the topics, a slot for each; those from the number of topics on are spare."""
+    """Stored values of the topics, one slot per topic. Slots after the topics in use are spare."""
 
     n_wm: np.ndarray  # (V, slots) int32
     eps: np.ndarray  # (slots,) float64
@@ -620,7 +620,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, constants, parts):
 
 @numba.njit(inline="always")
 def keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts):
-    """Make topics a and b one; returns the end of what is listed."""
+    """Merge topics a and b. Returns the end of the list."""
     if end + n > tokens.order.size:
         for i in range(n):
             tokens.topic[parts.members[i]] = a
@@ -770,7 +770,7 @@ def new_components(n_tokens: int, n_documents: int, n_words: int, n_clusters: in
 
 
 def move_bytes(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_topics: int) -> int:
-    """Bytes of what each thread has to itself in :func:`split_and_merge_topics`."""
+    """Bytes of the arrays that each thread of :func:`split_and_merge_topics` has for itself."""
     per_cluster = 12 * (MAX_FACTORS + 1) + 72
     return 9 * n_tokens + 40 * n_documents + 16 * n_words + per_cluster * n_clusters + 8 * (n_topics + SPARE_TOPICS)
 

@@ -99,7 +99,7 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
     """Return the error for a document whose cluster weights have no finite sum."""
     priors = "".join(f", {name}: {family!r}" for name, family in zip(contexts.names, contexts.families, strict=True))
     return ValueError(
-        f"document {document}: the weights of the clusters it could be in have no finite sum above 0; look at its "
+        f"document {document}: the weights of its clusters have no finite sum above 0; check its "
         f"contexts and the priors (group_concentration {concentrations.group:g}, "
         f"table_concentration {concentrations.table:g}{priors})"
     )
@@ -110,7 +110,7 @@ def no_topic(document: int, concentrations: Concentrations, prior: float | Famil
     content."""
     of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
     return ValueError(
-        f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
+        f"document {document}: the weights of a token's topics have no finite sum above 0; check the priors "
         f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "
         f"{of_content})"
     )

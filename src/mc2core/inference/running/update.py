@@ -196,7 +196,8 @@ def update_fit(
 
 
 def beside(fit: Path) -> Path:
-    """Return the default folder of an update: that of the fit with "-updated", or with the next number if it exists."""
+    """Return the default folder of an update: the name of the folder of the fit with "-updated", or with the next
+    number if this folder exists."""
     stem, _, number = fit.name.rpartition("-updated")
     stem, count = (stem, int(number or 1) + 1) if stem and (number == "" or number.isdigit()) else (fit.name, 1)
     return fit.with_name(f"{stem}-updated{count if count > 1 else ''}")

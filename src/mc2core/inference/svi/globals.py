@@ -412,7 +412,7 @@ class Globals(State):
         without = cluster < 0
         if without.any():
             raise ValueError(
-                f"document {batch.rows[without][0]}: the weights of its clusters have no finite sum above 0; look at "
+                f"document {batch.rows[without][0]}: the weights of its clusters have no finite sum above 0; check "
                 f"its contexts, their priors ({self.model.contexts}), topic_word_prior "
                 f"({self.topic_word_prior:g}) and the "
                 "concentrations"

@@ -47,9 +47,9 @@ def test_account_tells_versions_from_documents(wiki):
     assert dropped == {
         ("records", "disambiguation"): 1,
         ("records", "redirect"): 2,
-        ("articles", "a later version is there"): 2,
+        ("articles", "replaced by a later version"): 2,
         ("articles", "without a word of the vocabulary"): 1,
-        ("tokens", "of a stop word or a word outside the vocabulary"): 1,
+        ("tokens", "stop words and words outside the vocabulary"): 1,
     }
     assert reading.notes[0] == (
         "articles and disambiguation in the files: 6; distinct: 5. Counted by their latest version, 3 are articles, "
@@ -66,7 +66,7 @@ def test_articles_of_sampled_categories_keep_words_and_one_label(wiki):
     # each article is in two categories of one article: the first in the alphabet
     assert [corpus.label_names[label] for label in corpus.labels] == ["Trees", "Fish"]
     assert corpus.vocabulary == ["carp", "elm", "oak", "the"]
-    assert "2 articles are in several of them" in reading.notes[-1]
+    assert "2 articles are in several of these categories" in reading.notes[-1]
     fewer = corpora.read_categories(wiki, 0, n_categories=1, **choices).corpus
     assert fewer.n_documents == 1
     assert np.array_equal(fewer.labels, [0])

@@ -14,9 +14,9 @@ words in clusters and Q = R / (P W^T)
 
     n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
 
-P is divided by its largest value of each word and W by that of each cluster, since exp(digamma(.001)) is 0 in float64.
-If the sum of a word and a cluster still vanishes (a *lost* pair), an upper bound replaces lse at first. If a document
-has a share in such a cluster, lse is computed in logarithms, and the document is assigned again.
+P is divided by its largest value per word, and W by its largest value per cluster, because exp(digamma(.001)) is 0 in
+float64. If the sum of a word and a cluster still vanishes (a *lost* pair), an upper bound replaces lse at first. If a
+document has a share in such a cluster, lse is computed in logarithms, and the document is assigned again.
 
 Sums are taken in the order of fixed blocks, so results do not depend on the threads.
 """
