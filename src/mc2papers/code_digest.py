@@ -14,8 +14,8 @@ _FOLDER = Path(__file__).parents[1]
 
 
 def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
-    """Return a SHA-256 (hex) of the source of modules of both packages, of their imports from them, of files in their
-    ``assets`` folders, and of ``files``.
+    """Return a SHA-256 (hex) of source files: the modules, the modules of both packages that they import, the files in
+    their ``assets`` folders, and ``files``.
 
     A workflow notices a changed script, but not a changed module. As a parameter of a rule, this digest shows such
     changes. Sources are read, not imported. Raises ValueError for a module that is not there.

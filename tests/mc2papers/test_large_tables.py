@@ -129,13 +129,13 @@ class TestTable4:
             (
                 [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
                 True,
-                "on 2 workers: needs 8 nodes and all sizes; "
+                "on 2 workers: needs 8 nodes and all sizes of mini-batches; "
                 "speed-up in batches of 500 1.50 (95% 1.43 to 1.58, 3 timings)",
             ),
             (
                 [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
                 True,
-                "on 8 workers: needs 8 nodes and all sizes; "
+                "on 8 workers: needs 8 nodes and all sizes of mini-batches; "
                 "speed-up in batches of 500 2.00 (95% 1.90 to 2.10, 3 timings)",
             ),
             (

@@ -49,8 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--like",
         metavar="FIT|CORPUS",
         type=Path,
-        help="read documents in the words, contexts and units of a fit or an earlier import, so that the fit can score "
-        "them",
+        help="read documents with the words, contexts and units of a fit or an earlier import, so that the fit can "
+        "score them",
     )
     parser.add_argument(
         "--append",

@@ -166,9 +166,9 @@ class Robustness:
         """Return the effects of contexts in the clusters of the first fit, and the number of other fits that confirm
         them.
 
-        The columns are those of :meth:`mc2core.Fit.effects` with cluster for number, and same_in and opposite_in: the
-        number of the other fits in which the cluster stands and its 90 % interval excludes 0 on the same or on the
-        opposite side.
+        The columns are the columns of :meth:`mc2core.Fit.effects`, with number renamed to cluster, and same_in and
+        opposite_in. These two count the other fits in which the cluster is found again and its 90 % interval excludes
+        0, on the same side or on the opposite side.
 
         Raises ValueError as :meth:`Comparison.effects` does.
         """

@@ -150,7 +150,7 @@ class Fit(loop.RunResult):
             with their commonest values or, for numbers, ``context_NAME_mean`` and ``context_NAME_sd``.
         """
         if self.description.without_clusters:
-            raise ValueError("the model has no clusters of documents: each has topics of its own")
+            raise ValueError("the model has no clusters of documents: each document has its own topics")
         size = self._size(cut)
         if size == self.description.recommended:
             return _by_number(self._of_clusters["clusters"].drop(columns="joins"), "cluster")

@@ -270,7 +270,7 @@ class Uncollapsed(MixtureEngine):
         super().supports(model)
         assert isinstance(model, Mixture)
         if model.component == "gauss_wishart":
-            raise ValueError("component='gauss_wishart' needs engine='fastex', which draws no covariances")
+            raise ValueError("component='gauss_wishart' needs engine='fastex'; this baseline cannot draw covariances")
 
     def _settings(self, model: Mixture) -> ChainSettings:
         priors = model.topic_word_prior, model.weight_prior, model.rate_prior

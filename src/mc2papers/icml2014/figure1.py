@@ -8,7 +8,7 @@ TARGET = target_of(
     shows="plate diagrams",
     caption=(
         "MC2 in its generative form (left) and in its stick-breaking form (right). "
-        "Shaded circles are observed, and dots are parameters. A box is repeated; the number is in its corner. As ICML "
-        "2014, figure 1. The CSV lists the arrows."
+        "Shaded circles are observed, and dots are parameters. Each box is repeated; the number of repeats is in its "
+        "corner. After ICML 2014, figure 1. The CSV lists the arrows."
     ),
 )

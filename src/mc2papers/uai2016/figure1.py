@@ -8,7 +8,7 @@ TARGET = target_of(
     shows="plate diagram",
     caption=(
         "Left: MC2 as documents are generated. Right: its stick-breaking form with the tables of each cluster, "
-        "truncated at K clusters, T tables and M topics. Shaded circles are observed, and dots are parameters. A box "
-        "is repeated; the number is in its corner. As UAI 2016, figure 1. The CSV lists the arrows."
+        "truncated at K clusters, T tables and M topics. Shaded circles are observed, and dots are parameters. Each "
+        "box is repeated; the number of repeats is in its corner. After UAI 2016, figure 1. The CSV lists the arrows."
     ),
 )

@@ -8,7 +8,7 @@ TARGET = target_of(
     shows="variational factorisation",
     caption=(
         "The variational family, as in UAI 2016, figure 2, with its global and local variables. The cluster of a "
-        "document and its tables depend on each other. Shaded circles are observed, and dots are parameters. A box is "
-        "repeated; the number is in its corner. The CSV lists the arrows."
+        "document and its tables depend on each other. Shaded circles are observed, and dots are parameters. Each "
+        "box is repeated; the number of repeats is in its corner. The CSV lists the arrows."
     ),
 )

@@ -61,7 +61,7 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
         if not ratios:
             claims.append(not_run(dataset, text, "no Spark cluster was timed with one worker and with several"))
         elif len(ratios) < len(wanted) or workers != nodes:
-            reason = f"needs {nodes} nodes and all sizes; {'; '.join(one.said for one in ratios)}"
+            reason = f"needs {nodes} nodes and all sizes of mini-batches; {'; '.join(one.said for one in ratios)}"
             claims.append(not_run(dataset, text, reason, f"on {workers} workers"))
         else:
             claims.append(judge(dataset, text, ratios, f"on {workers} workers"))

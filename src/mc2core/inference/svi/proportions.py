@@ -184,8 +184,8 @@ class TableProportions:
         return float(np.sum(share * (log_share - expected_log_weights(self.topic_sticks)))) - penalty
 
     def scale_counts(self, factor: float, concentrations: Concentrations) -> None:
-        """Multiply the counts by ``factor``. The sticks of topics stay, because tables are not documents, and E ln
-        epsilon stays in each q(c_kt)."""
+        """Multiply the counts by ``factor``. The sticks of topics do not change, because they count tables and not
+        documents. The term E ln epsilon of each q(c_kt) does not change either."""
         v = concentrations.mean[TABLE]
         self.table_sticks = stick_posterior(factor * stick_counts(self.table_sticks, v), v)
         log_topic = expected_log_weights(self.topic_sticks)
