@@ -56,7 +56,7 @@ def test_chart_has_a_bar_per_job_in_as_many_lanes_as_ran_at_once():
         Job("fits/later", 1050, 1100),
     ]
     page = chart(jobs)
-    assert "5 jobs took 2:00, by the clock 1:40, at most 2 at once." in page
+    assert "5 jobs took 2:00 in total, 1:40 of elapsed time, with at most 2 at once." in page
     assert "dashed lines mark pauses between runs" in page
     bars = re.findall(r'<title>([^<]*)</title><rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', page)
     assert [title for title, *_ in bars] == [

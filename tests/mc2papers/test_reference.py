@@ -46,7 +46,7 @@ class TestReference:
             cli.main(["compare", str(fresh), str(file)])
         out = capsys.readouterr().out
         assert "3 of 4 reference fits are done; the others took 2 minutes" in out
-        assert "Of 9 numbers 7 are the same, 1 near, 1 differ." in out
+        assert "Of 9 numbers, the same: 7, near: 1, different: 1." in out
         assert out.endswith("b, seed 0: perplexity 202.1, reference 200\n")
 
     def test_a_second_record_replaces_its_own_fits_only(self, tmp_path):
@@ -77,7 +77,7 @@ def test_rivals_followed_labels_and_curves_are_recorded(tmp_path):
     assert table["perplexity"].tolist()[3:] == [400.0, 420.0, 390.0]
     said = reference.describe(reference.read_results(results), reference.read_record(tmp_path / "reference.csv"))
     assert said.startswith("3 of 3 reference fits are done")
-    assert "Of 9 numbers 9 are the same" in said
+    assert "Of 9 numbers, the same: 9" in said
 
 
 def test_reference_fits_are_runs_of_the_real_configuration():

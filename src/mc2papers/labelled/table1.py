@@ -49,7 +49,7 @@ _TIMES = 2.0
 NOTES = (
     "Mean ± sd over seeds (and numbers of clusters). Settings were not chosen on these halves of the corpora. Classes "
     "are used for scores only, and for K if a row says K given. Compare rows of similar K, or by ARI, because purity "
-    "rises with K. Rows with a recommended cut merge the clusters of the row without it. not converged: stopped early.",
+    "rises with K. Recommended cut: clusters of the row without it, merged. not converged: stopped early.",
 )
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
 NOTES = (
-    "to baseline's VI: seconds until VI is at most 1% above the baseline's last value; empty if the VI is not "
-    "reached, or if all documents end in one cluster. *: above log2(K), the largest VI of a single cluster. Methods: "
-    "as in table 1. baseline: draws all parameters, with word prior 1, because with 0.01 it stays at its start "
+    "to baseline's VI: seconds until VI is at most 1% above the baseline's last value; empty if it is not reached or "
+    "all documents end in one cluster. *: above log2(K), the largest VI of a single cluster. Methods: as in table 1. "
+    "baseline: draws all parameters, with word prior 1, because with 0.01 it stays at its start "
     "(docs/notes/fastex_scale.md).",
 )
 

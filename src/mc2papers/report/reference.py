@@ -123,7 +123,7 @@ def describe(fresh: pd.DataFrame, reference: pd.DataFrame) -> str:
     lines = [
         f"{len(fits) - is_left.sum()} of {len(fits)} reference fits are done; the others took {left:.0f} "
         "minutes of processor time when the reference was made.",
-        f"Of {len(table)} numbers, {same} are the same, {near} are near, and {differ} differ.",
+        f"Of {len(table)} numbers, the same: {same}, near: {near}, different: {differ}.",
     ]
     for _, one in table[table["agreement"] == "differs"].iterrows():
         solution = f", {one['solution']}" if one["solution"] else ""
