@@ -71,13 +71,15 @@ class Fit(loop.RunResult):
         Raises
         ------
         ValueError
-            If a cluster or topic does not exist.
+            If a cluster or topic does not exist, or names are not by kind and number.
         """
         from mc2core.explore.names import with_names
         from mc2core.explore.words import read_names
 
         if not isinstance(names, Mapping):
             names = with_names(self.description, read_names(names)).names
+        if not all(isinstance(given, Mapping) for given in names.values()):
+            raise ValueError(f'names are by kind and number, such as {{"cluster": {{1: "Trade"}}}}, got {names!r}')
         known: dict[str, Mapping[int, str]] = {**self.names}
         known |= {what: {**known.get(what, {}), **given} for what, given in names.items()}
         self.names, self.description = known, self.description.named(known)

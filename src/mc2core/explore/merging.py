@@ -24,6 +24,8 @@ def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
     hierarchy = posterior.hierarchy
     if hierarchy is None:
         raise ValueError("the posterior contains no hierarchy, so there are no recommended clusters to merge")
+    if not isinstance(clusters, Sequence) or not all(isinstance(one, int | np.integer) for one in clusters):
+        raise ValueError(f"clusters to merge are a list of numbers such as [3, 7], got {clusters!r}")
     names = recommended_names(posterior, hierarchy.cut(hierarchy.recommended))
     merged = hierarchy.merged_by_hand([one - 1 for one in clusters])
     about = {"clusters": sorted(clusters), "of": hierarchy.recommended, "names": [names[one - 1] for one in clusters]}

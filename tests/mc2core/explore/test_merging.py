@@ -165,6 +165,11 @@ def test_what_cannot_be_merged_is_said(fit, posterior):
         mc2core.Fit(replace(posterior, hierarchy=None), fit.corpus).merge_clusters([1, 2])
     loss = posterior.hierarchy.merged_by_hand([2, 3]).table()
     assert loss.loc[loss["clusters"] == 3, ["log_marginal", "loss", "agreement"]].isna().all(axis=None)
+    for clusters in (3, "12", ["a", "b"], [1.0, 2.0]):
+        with pytest.raises(ValueError, match="clusters to merge are a list of numbers"):
+            fit.merge_clusters(clusters)
+    with pytest.raises(ValueError, match="names are by kind and number"):
+        fit.rename({1: "x"})
 
 
 def test_equal_names_are_told_apart(fit):
