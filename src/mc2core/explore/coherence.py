@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import counted
 from mc2core.compute import streams
 
 MIN_DOCUMENTS = 5
 """Words in fewer documents are left out, because their co-occurrences are too rare to measure."""
 PERMUTATIONS = 10
 """Number of permuted corpora from which the value by chance is computed."""
+MIN_ABOVE, MIN_DEVIATIONS = 0.1, 3
+"""A topic is coherent if its value exceeds the value by chance by both of these, the second in standard deviations."""
 _SHRINKAGE = 0.5
 
 
@@ -65,6 +68,23 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
             "npmi_by_chance_sd": np.std(by_chance, axis=0, ddof=1),
         }
     )
+
+
+def is_coherent(topics: pd.DataFrame) -> pd.Series:
+    """Return whether each topic of the table is coherent, bool; False for a topic without a known coherence."""
+    above = topics["npmi"] - topics["npmi_by_chance"]
+    return above >= np.maximum(MIN_ABOVE, MIN_DEVIATIONS * topics["npmi_by_chance_sd"])
+
+
+def in_words(topics: pd.DataFrame) -> str:
+    """Return a sentence on the number of coherent topics of the table, or "" if topics have no coherence."""
+    if "npmi" not in topics or topics.empty:
+        return ""
+    n, every = int(is_coherent(topics).sum()), len(topics)
+    if not n:
+        return "No topic is coherent: the words of each occur together hardly more often than by chance."
+    said = f"{n:,} of the {counted(every, 'topics')} {'is' if n == 1 else 'are'} coherent"
+    return f"{said}: their words occur together more often than by chance."
 
 
 def _scores(counts: sp.csc_matrix, places: Sequence[np.ndarray]) -> np.ndarray:

@@ -170,8 +170,7 @@ class Description:
         is_one = self.posterior.provenance.get("model", {}).get("n_clusters") == 1
         if self.recommended > 1 or is_one or self.without_clusters:
             return ""
-        topics = "; topics are below" if self.posterior.representative.n_topics else ""
-        return f"No groups of documents were found{topics}."
+        return "No groups of documents were found."
 
     @property
     def sizes(self) -> list[int]:

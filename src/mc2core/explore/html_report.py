@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages
+from mc2core.explore import coherence, limits
 from mc2core.explore import texts as of_texts
 from mc2core.explore.agreement import n_chains
 from mc2core.explore.description import Description
@@ -92,6 +93,8 @@ def build(
         "runs": n_chains(description.posterior),
         "without_clusters": description.without_clusters,
         "no_groups": description.no_groups,
+        "limits": limits.sentences(description, tables),
+        "coherence": coherence.in_words(tables["topics"]),
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
         "nodes": _packed(_nodes(description, tables)),
@@ -111,7 +114,7 @@ def build(
     charts = json.loads(_asset("charts.json"))
     vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
     given = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
-    body = _asset("html_report.html").replace("{title}", html.escape(title))
+    body = _asset("html_report.html").replace("{title}", html.escape(title)).replace("{limits}", limits.TITLE)
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *(_asset(f"{name}.js") for name in _SCRIPTS), "})();"])
     scripts = [vega, *given, script]

@@ -6,6 +6,7 @@ import pandas as pd
 
 from mc2core.base.checks import counted
 from mc2core.base.pages import plain
+from mc2core.explore import coherence, limits
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import LABEL, variables_of
@@ -52,10 +53,16 @@ def summary(description: Description, tables: Tables, title: str) -> str:
                 columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
         lines += ["## Clusters", "", *_table(pd.DataFrame(columns)), ""]
     lines += ["## Topics", ""]
+    if said := coherence.in_words(tables["topics"]):
+        lines += [said, ""]
     topics = tables["topics"].head(MAX_ROWS)
     shares = topics["share"].map("{:.1%}".format)
-    named = {"topic": topics["topic"], "name": topics["name"], "share": shares, **_words(topics)}
-    return "\n".join([*lines, *_table(pd.DataFrame(named)), ""])
+    named = {"topic": topics["topic"], "name": topics["name"], "share": shares}
+    if "npmi" in topics:
+        named["coherent"] = coherence.is_coherent(topics).map({True: "yes", False: "no"})
+    named |= _words(topics)
+    lines += [*_table(pd.DataFrame(named)), "", f"## {limits.TITLE}", ""]
+    return "\n".join([*lines, *(f"- {plain(said)}" for said in limits.sentences(description, tables)), ""])
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:

@@ -1,12 +1,13 @@
 """Coherence against sums over documents, and what it is where words have nothing to do with each other."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers.explored_fits import corpus, gibbs
 from scipy import sparse
 
 from mc2core.explore import tables
-from mc2core.explore.coherence import PERMUTATIONS, coherence
+from mc2core.explore.coherence import PERMUTATIONS, coherence, in_words, is_coherent
 from mc2core.explore.description import Description
 
 
@@ -106,3 +107,14 @@ def test_chance_is_that_of_permuted_corpora():
     assert table["npmi_by_chance_sd"] == pytest.approx(np.std(values), rel=0.9)
     assert coherence(content, [words], seed=0).equals(coherence(content, [words], seed=0))
     assert not coherence(content, [words], seed=0).equals(coherence(content, [words], seed=1))
+
+
+def test_the_number_of_coherent_topics_is_said():
+    table = pd.DataFrame({"npmi": [0.3, 0.12, np.nan], "npmi_by_chance": 0.01, "npmi_by_chance_sd": [0.01, 0.05, 0.01]})
+    assert is_coherent(table).tolist() == [True, False, False]
+    more = "their words occur together more often than by chance."
+    assert in_words(table) == f"1 of the 3 topics is coherent: {more}"
+    assert in_words(pd.concat([table, table])) == f"2 of the 6 topics are coherent: {more}"
+    none = "No topic is coherent: the words of each occur together hardly more often than by chance."
+    assert in_words(table[1:]) == none
+    assert in_words(table[:0]) == in_words(table[["npmi_by_chance"]]) == ""

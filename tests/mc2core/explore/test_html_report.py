@@ -18,6 +18,7 @@ from helpers.observed import crossed_corpus
 
 from mc2core import Corpus
 from mc2core.base import pages
+from mc2core.explore.coherence import in_words
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 from mc2core.explore.predicted import predictions
@@ -160,9 +161,12 @@ def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp
     kept = dataclasses.replace(kept, recommended=1, agreement=np.full(len(kept.agreement), 0.1))
     posterior = dataclasses.replace(description.posterior, hierarchy=kept, **several)
     describe(posterior, description.corpus, tmp_path / "out")
-    said = "No groups of documents were found; topics are below."
-    assert said in (tmp_path / "out/summary.md").read_text("utf-8")
-    assert "## Clusters" not in (tmp_path / "out/summary.md").read_text("utf-8")
+    coherent = in_words(pd.read_csv(tmp_path / "out/topics.csv"))
+    assert coherent
+    summary = (tmp_path / "out/summary.md").read_text("utf-8")
+    assert "\n\nNo groups of documents were found.\n\n" in summary
+    assert f"## Topics\n\n{coherent}\n\n" in summary
+    assert "## Clusters" not in summary
     with opened(tmp_path / "out/index.html") as page:
         assert page.inner_text("#runs") == said
         assert page.inner_text("#warnings") == ""
@@ -677,6 +681,16 @@ def lit_on_map(page):
     with page.expect_download() as caught:
         page.click("#map-part .saves button >> nth=1")
     dots = re.findall(r'<path [^>]*fill="(#[0-9a-f]{6})"', Path(caught.value.path()).read_text(encoding="utf-8"))
+        assert f"topics ({is_coherent.sum()} coherent)" in page.inner_text("#summary")
+        assert page.inner_text("#topic-map-about").strip() == "Grey: not coherent."
+        rgb = "154, 160, 168"
+        grey = """(rgb) => { const canvas = document.querySelector("#topic-map canvas");
+            const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, n = data.length;
+            for (let i = 0; i < n; i += 4) if (`${data[i]}, ${data[i + 1]}, ${data[i + 2]}` === rgb) return true;
+            return false; }"""
+        page.click(f"#topics li:has-text('{order[1]}: ') button")
+        page.wait_for_timeout(100)
+        assert page.evaluate(grey, rgb)
     return Counter(one for one in dots if one not in ("#9aa0a8", "#ffffff"))
 
 
@@ -765,7 +779,7 @@ def test_links_at_the_top_lead_to_every_part_that_is_there(opened, folder):
     with opened(folder / "index.html") as page:
         links = page.locator("#contents a:visible")
         parts = [one.get_attribute("href") for one in links.all()]
-        assert {"#map-part", "#clusters-part", "#topics-part", "#meaning"} <= set(parts)
+        assert {"#map-part", "#clusters-part", "#topics-part", "#limits", "#meaning"} <= set(parts)
         assert all(page.is_visible(one) for one in parts)
         assert "#arrivals-part" not in parts
         links.last.click()

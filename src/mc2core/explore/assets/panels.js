@@ -246,6 +246,7 @@ const redraw = () => {
   cut(left);
   forget();
   choose(chosen ?? groups[0].cluster);
+fill($("limits").querySelector("ul"), DESCRIPTION.limits.map((said) => element("li", said)));
   drawHeat();
   drawArrivals();
   if ($("search").value) search();
@@ -280,14 +281,14 @@ const missing = [
 fill($("headline"), noClusters || noGroups ? [many(nDocuments, "document")] : [element("strong", many(DESCRIPTION.recommended, "cluster")), ` of ${many(nDocuments, "document")}`, ...Object.entries(DESCRIPTION.other).flatMap(([name, size]) => [" · ", element("button", `${name} clustering: ${whole(size)}`, { type: "button", className: "link", onclick: () => { slider.value = sizes.indexOf(size); setLeft(size); } })])]);
 $("missing").textContent = missing.length ? `Not in this report: ${missing.join("; ")}.` : "";
 $("summary").textContent = ["words", "tokens", "observations", "numbers", "counts", "zeros or ones", "topics"].filter((name) => known(told[name]))
-  .map((name) => `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}`).join(" · ") + (points.length < nDocuments ? ` · the map shows ${many(points.length, "document")}, drawn at random` : "");
+  .map((name) => `${whole(told[name])} ${+told[name] === 1 ? name.replace(/s\b/g, "") : name}${name === "topics" && DESCRIPTION.coherence ? ` (${whole(topics.filter(isCoherent).length)} coherent)` : ""}`).join(" · ") + (points.length < nDocuments ? ` · the map shows ${many(points.length, "document")}, drawn at random` : "");
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}.` : "");
 // How sure the clusters are is said by one measure, which runs found them; another is for those who know it.
 const MEASURE = /adjusted Rand index/, warnings = DESCRIPTION.summary.filter(([name]) => name.startsWith("warning ")).map(([, said]) => said);
 const byRun = told["clusters by run"], differing = byRun ? warnings.filter((said) => MEASURE.test(said)) : [], shownWarnings = warnings.filter((said) => !differing.includes(said));
 const recommended = byCut.get(DESCRIPTION.recommended) || [], nFound = recommended.filter((row) => row.chains === DESCRIPTION.runs).length;
 const isDoubtful = differing.length > 0 || (byRun && 2 * nFound < recommended.length);
-$("runs").textContent = noGroups ? noGroups : sentence(byRun ?? (DESCRIPTION.runs > 1 ? "" : told.chains)) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : nFound ? " The others are uncertain and marked in the list. For more certain clusters, show fewer, or run more iterations or chains." : " The documents may have no clear groups: look at the topics, show fewer clusters, or run more iterations or chains.");
+$("runs").textContent = noGroups ? [noGroups, DESCRIPTION.coherence].filter(Boolean).join(" ") : sentence(byRun ?? (DESCRIPTION.runs > 1 ? "" : told.chains)) + (!isDoubtful ? "" : nFound === recommended.length ? " Many single documents still change their cluster from run to run." : nFound ? " The others are uncertain and marked in the list. For more certain clusters, show fewer, or run more iterations or chains." : " The documents may have no clear groups: look at the topics, show fewer clusters, or run more iterations or chains.");
 $("runs").className = isDoubtful ? "warning" : "";
 const main = told["main clusters in 90 % of the samples"];
 const technical = [...(noClusters ? [] : [`the fit has ${many(+told.clusters, "cluster")}${main ? ` (${main} ${main === "1" ? "holds" : "hold"} 95 % of the documents in 90 % of the samples)` : ""}`]), ...(DESCRIPTION.runs > 1 && told.chains ? [told.chains] : []), ...differing];

@@ -157,7 +157,7 @@ const drawTopicMap = () => {
   const shown = topics.filter((row) => known(row.x));
   if (!shown.length) return;
   const most = Math.max(...shown.map((row) => row.share)), x = (row) => 0.08 + row.x * 0.84, y = (row) => 0.08 + row.y * 0.84;
-  const colour = (row) => (litWord ? (withWord(litWord).some((one) => one.topic === row.topic) ? PALETTE[3] : REST) : row.topic === topic ? PALETTE[1] : css("--accent")), size = (row) => 30 + (row.share / most) * 1600;
+  const colour = (row) => (litWord ? (withWord(litWord).some((one) => one.topic === row.topic) ? PALETTE[3] : REST) : row.topic === topic ? PALETTE[1] : isCoherent(row) ? css("--accent") : REST), size = (row) => 30 + (row.share / most) * 1600;
   // a name would hide a small disc
   const above = (row) => { const radius = Math.sqrt(size(row) / Math.PI); return radius < 9 ? radius + 8 : 0; };
   const discs = shown.map((row) => ({ topic: row.topic, name: row.name, share: row.share, x: x(row), y: y(row), size: size(row), colour: colour(row) }));
@@ -172,3 +172,4 @@ const drawTopicMap = () => {
     click: (d) => { if (d?.topic) nearTopic(d.topic); },
   });
 };
+  $("topic-map-about").textContent = shown.every(isCoherent) ? "" : " Grey: not coherent.";
