@@ -170,7 +170,14 @@ def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp
     assert f"## Topics\n\n{coherent}\n\n" in summary
     assert "## Clusters" not in summary
     with opened(tmp_path / "out/index.html") as page:
-        assert page.inner_text("#runs") == said
+        assert page.inner_text("#runs") == f"No groups of documents were found. {coherent}"
+        assert page.inner_text("#legend") == "All documents"
+        hidden = ("#tree-part", "#heat-part", "#contents [href='#tree-part']", "#relevance", "#rename-cluster")
+        assert not any(page.is_visible(one) for one in hidden)
+        assert page.inner_text("#members summary") == "All 60 documents"
+        assert page.locator("#about th").all_inner_texts()[1:3] == ["documents", "share of the values"]
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        assert "run" not in page.text_content("#printed-list")
         assert page.inner_text("#warnings") == ""
         assert "cluster" not in page.inner_text("#summary")
         assert page.inner_text("#merged") == "no groups of documents were found"
@@ -187,6 +194,32 @@ def test_one_recommended_cluster_is_said_to_be_no_group(opened, description, tmp
         page.dispatch_event("#groups", "input")
         assert "other fits may divide the documents differently" in page.inner_text("#merged")
         assert page.inner_text("#panel-title").startswith("Cluster ")
+        assert all(page.is_visible(one) for one in hidden)
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_tables_of_who_have_room_for_both_shares(opened, folder, width):
+    with opened(folder / "index.html", width=width) as page:
+        for part, of in (("#about", ["documents", "share of its values", "share of all values"]), ("#topic-about", [])):
+            table = page.locator(f"{part} table").first
+            head = table.locator("th").all_inner_texts()[1:]
+            assert head == (of or ["share of the topic's words", "share of all words"])
+            block = page.locator(f"{part} .block").first.bounding_box()
+            assert table.bounding_box()["width"] <= block["width"] + 1
+
+
+def test_few_misfits_are_said_to_be_explained_by_chance(opened, folder, tmp_path):
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    for n, explained in ((1, " Chance may explain this one."), (3, "")):  # 0.08 of 60 are expected
+        values = ",".join(["3.4"] * n + ["0"] * (60 - n))
+        changed = re.sub(r'"misfit":\[[^\]]*', f'"misfit":[{values}', text)
+        (tmp_path / "index.html").write_text(changed, encoding="utf-8")
+        with opened(tmp_path / "index.html") as page:
+            assert (
+                page.inner_text("#misfits h3")
+                == f"Fits no cluster well ({n} document{'s' * (n > 1)}, {'1.7' if n == 1 else '5'} %)"
+            )
+            assert page.inner_text("#misfits p").endswith(f"about 0.081 of 60 documents would be listed.{explained}")
 
 
 def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):

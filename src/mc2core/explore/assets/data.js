@@ -147,6 +147,7 @@ const noGroups = DESCRIPTION.no_groups;
 // one cluster of all documents says nothing of how they differ
 const isWhole = (node) => noClusters || nodes.get(node)?.cut === 1;
 const nameOf = (node) => (isWhole(node) ? "All documents" : nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
+const calledOf = (node) => (isWhole(node) ? "All documents" : nodes.get(node).name);
 const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
 // a cluster that other runs did not find is one of several possible groupings
 const isUnsure = (row) => (known(row.found) && row.found < 0.5) || (row.topic === undefined && known(row.chains) && row.chains < DESCRIPTION.runs);

@@ -4,7 +4,7 @@ const MIN_SURE = 0.5;
 let wholeLegend = false, onlyValue = "", hiddenKeys = new Set(), hits = null;
 const colouring = () => {
   if (colourBy === "cluster") {
-    const legend = groups.map(({ cluster }) => ({ key: cluster, name: nodes.get(cluster).name, colour: colours.get(cluster), shape: shapes.get(cluster) }));
+    const legend = groups.map(({ cluster }) => ({ key: cluster, name: calledOf(cluster), colour: colours.get(cluster), shape: shapes.get(cluster) }));
     return { of: (row) => colours.get(groupOf.get(row)), shape: (row) => shapes.get(groupOf.get(row)), key: (row) => groupOf.get(row), legend };
   }
   if (colourBy === "topic") return categories(mainTopic);
@@ -85,7 +85,7 @@ const placedNames = (view) => {
   const wanted = order.map((row) => {
     if (!anchors.has(row.cluster)) anchors.set(row.cluster, densest(byGroup.get(row.cluster)));
     const { x, y } = anchors.get(row.cluster);
-    return { x: ((x - x0) / (x1 - x0)) * w, y: h - ((y - y0) / (y1 - y0)) * h, name: fitted(row.name, Math.min(240, w / 2), 12), cluster: row.cluster };
+    return { x: ((x - x0) / (x1 - x0)) * w, y: h - ((y - y0) / (y1 - y0)) * h, name: fitted(calledOf(row.cluster), Math.min(240, w / 2), 12), cluster: row.cluster };
   });
   const dots = points.map((row) => [((row.x - x0) / (x1 - x0)) * w, h - ((row.y - y0) / (y1 - y0)) * h]);
   return withoutOverlap(wanted, w, h, 12, "middle", dots).map((one) => ({ ...one, x: x0 + (one.x / w) * (x1 - x0), y: y0 + ((h - one.y) / h) * (y1 - y0), ink: css("--ink"), halo: css("--paper") }));

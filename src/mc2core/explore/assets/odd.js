@@ -18,7 +18,7 @@ const shorten = (list, first, what, key = list.id, n = list.children.length, red
 // -- lists of documents ----------------------------------------------------------------------------------------
 const MAX_MISFIT = 3, FIRST_DOCUMENTS = 20, TOO_SHORT = 10;
 const nextOf = new Map(rowsOf(T.document_clusters).map((row) => [row.document, row]));
-const clusterName = (number) => nodes.get(number)?.name ?? String(number);
+const clusterName = (number) => (nodes.has(number) ? calledOf(number) : String(number));
 const sayNext = (row) => { const next = nextOf.get(row.document); return next ? `${clusterName(next.cluster)} (${percent(next.probability)})` : "–"; };
 const sayLength = (row) => `${whole(row.tokens)}${!ofObservations && row.tokens < TOO_SHORT ? " (too short to judge)" : ""}`;
 // of each column its title, its text and what it is sorted by
@@ -62,14 +62,18 @@ const listing = (id, rows, names, state, marks = (row) => markedOfCluster(groupO
 // -- what is odd -----------------------------------------------------------------------------------------------
 // documents that no cluster fits well, and those whose cluster is unsure
 const misfits = documents.filter((row) => known(row.misfit) && +row.misfit.toFixed(1) > MAX_MISFIT), undecided = noClusters ? [] : documents.filter((row) => row.probability < MIN_SURE);
+const isOne = noClusters || Boolean(noGroups), expectedMisfits = 0.00135 * documents.length;
+// the probability of at least n where so many are expected (Poisson)
+const atLeast = (n, mean) => { let term = Math.exp(-mean), below = 0; for (let i = 0; i < n; i++) { below += term; term *= mean / (i + 1); } return 1 - below; };
 const ODD = {
-  misfits: [misfits, noClusters ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
-    `The ${TOKENS} of these documents differ from the ${TOKENS} of their cluster. The misfit is the number of standard deviations by which a document overlaps less with its cluster than documents of the same length usually do. Documents with a misfit above ${MAX_MISFIT} are listed. By chance alone, about ${short(0.00135 * nDocuments)} of ${many(nDocuments, "document")} would be listed.`],
+  misfits: [misfits, isOne ? ["title", "misfit", "tokens"] : ["title", "cluster", "misfit", "tokens"], { by: "misfit", down: true },
+    `The ${TOKENS} of these documents differ from the ${TOKENS} of ${isOne ? "the other documents" : "their cluster"}. The misfit is the number of standard deviations by which a document overlaps less with ${isOne ? "all documents" : "its cluster"} than documents of the same length usually do. Documents with a misfit above ${MAX_MISFIT} are listed. By chance alone, about ${short(expectedMisfits)} of ${many(documents.length, "document")} would be listed.${atLeast(misfits.length, expectedMisfits) > 0.01 ? ` Chance may explain ${misfits.length === 1 ? "this one" : `these ${whole(misfits.length)}`}.` : ""}`],
   between: [undecided, ["title", "cluster", "probability", "next", "tokens"], { by: "probability", down: false },
     `The probability that these documents belong to their cluster is below ${percent(MIN_SURE)}. The least certain come first.`],
 };
 const drawOdd = () => {
   $("odd-part").hidden = !misfits.length && !undecided.length;
+  if (isOne) $("misfits").firstElementChild.firstChild.textContent = "Least like the other documents ";
   for (const [id, [rows, names, state, about]] of Object.entries(ODD)) {
     const part = $(id);
     part.hidden = !rows.length;
@@ -90,7 +94,7 @@ const drawMembers = () => {
 };
 const offerMembers = () => {
   const said = `All ${many(nodes.get(chosen).documents, "document")}`;
-  $("members").querySelector("summary").textContent = `${said} of ${nameOf(chosen)}`;
+  $("members").querySelector("summary").textContent = isWhole(chosen) ? said : `${said} of ${nameOf(chosen)}`;
   $("to-members").textContent = said;
   if ($("members").open) drawMembers();
 };

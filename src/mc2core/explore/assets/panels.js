@@ -1,7 +1,9 @@
 // -- lists and panels ------------------------------------------------------------------------------------------
 const drawEmitted = (id, weight, wordRows, meanRows, of) =>
   (ofObservations ? means(id, meanRows || [], `Means of ${of}`) : bars(id, wordRows || [], weight, `Words of ${of}`));
-const drawCluster = () => drawEmitted("cluster-bars", +$("relevance").value, words.get(chosen), clusterMeans.get(chosen), nameOf(chosen));
+// no word is distinctive of all documents
+const weightOf = (node, asked) => (isWhole(node) ? 1 : asked);
+const drawCluster = () => drawEmitted("cluster-bars", weightOf(chosen, +$("relevance").value), words.get(chosen), clusterMeans.get(chosen), nameOf(chosen));
 const drawTopic = () => drawEmitted("topic-bars", +$("topic-relevance").value, topicWords.get(topic), topicMeans.get(topic), topicName(topic));
 const item = (number, text, action, node, current) => {
   const button = element("button", undefined, { type: "button", onclick: action });
@@ -16,9 +18,9 @@ const item = (number, text, action, node, current) => {
 const unsure = (row) => element("span", row.topic === undefined && known(row.chains) ? inRuns(row) : "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
 const FIRST_CLUSTERS = 24, FIRST_TOPICS = 15;
 // beside its entry, since the panel may be far below
-const wordsOf = (row) => [row.distinctive_words ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
+const wordsOf = (row) => [row.distinctive_words && !isWhole(row.cluster) ? row.distinctive_words.split(" ").slice(3).join(", ") : "", ...(numbers.get(row.cluster) || []).slice(0, 1).map((one) => `${one.context} ${sayNumber(one.context, one.median)} (median)`)].filter(Boolean).join(" · ");
 const listClusters = () => { $("list-count").textContent = `(${whole(groups.length)})`; fill($("clusters"), groups.map((row) => {
-  const line = item(String(row.number), isWhole(row.cluster) ? "All documents" : row.name, () => show(row.cluster), row.cluster, row.cluster === chosen);
+  const line = item(String(row.number), calledOf(row.cluster), () => show(row.cluster), row.cluster, row.cluster === chosen);
   const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")}, ${percent(row.share)} `, { className: "under" });
   if (isWhole(row.cluster)) under.append("");
   else if (isUnsure(row)) under.append(unsure(row));
@@ -57,6 +59,8 @@ const choose = (node, focus = false) => {
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
   $("facts-more").textContent = isWhole(node) ? "" : howSure(row, "cluster").join(" · ");
+  $("rename-cluster").hidden = isWhole(node);
+  $("relevance").parentElement.hidden = isWhole(node) || ofObservations;
   drawCluster();
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
@@ -91,8 +95,11 @@ const valuesBlock = (name, rows, head, cells, isAll = false) => {
 const aboutCluster = (node) => {
   const about = $("about");
   about.replaceChildren();
-  for (const [name, rows] of grouped(values.get(node) || [], "context"))
-    about.append(valuesBlock(name, rows, ["", "documents", `share of the cluster's ${DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents"}`], (row) => [row.value, digits(row.count), percent(row.share)], isWhole(node)));
+  for (const [name, rows] of grouped(values.get(node) || [], "context")) {
+    const counted = DESCRIPTION.contexts[name].values.some((one) => one.length > 1) ? "values" : "documents";
+    about.append(isWhole(node) ? valuesBlock(name, rows, ["", "documents", `share of the ${counted}`], (row) => [row.value, digits(row.count), percent(row.share)], true)
+      : valuesBlock(name, rows, ["", "documents", ...(counted === "values" ? ["share of its values", "share of all values"] : ["share of the cluster", "share of all"])], (row) => [row.value, digits(row.count), percent(row.share), averageOf(row)]));
+  }
   for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", [sayNumbers(row), ...(!isWhole(node) ? [saySlope(row, "its share of the documents")] : [])].join("; "))));
   if (!isWhole(node)) trendCharts(about, "cluster", node, "Share of documents");
   const those = labels.get(node) || [];
@@ -179,6 +186,7 @@ const setLeft = (n) => {
   choose(chosen ?? groups[0].cluster);
   drawHeat();
   if (topic !== null) chooseTopic(topic);
+  listSections();
 };
 const slider = $("groups");
 slider.max = sizes.length - 1;
@@ -206,8 +214,7 @@ $("heat-by").onchange = drawHeat;
 $("heat-as").onchange = drawHeat;
 // of contexts alone there are no topics
 $("topics-part").hidden = !topics.length;
-$("heat-part").hidden = noClusters || !$("heat-by").options.length;
-for (const one of [$("clusters-part"), slider.parentElement, $("merged"), $("rename-cluster"), $("compare-what").options[0]]) one.hidden = noClusters;
+for (const one of [$("clusters-part"), slider.parentElement, $("merged"), $("compare-what").options[0]]) one.hidden = noClusters;
 $("compare-what").value = compareWhat;
 fill($("save-clusters"), [saver("CSV", "clusters", () => saveText("clusters.csv", toCsv(groups), "text/csv"))]);
 fill($("save-topics"), [saver("CSV", "topics", () => saveText("topics.csv", toCsv(topics), "text/csv"))]);

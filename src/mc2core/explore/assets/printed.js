@@ -3,9 +3,9 @@
 const listSections = () => { for (const one of $("contents").children) one.hidden = document.querySelector(one.hash).hidden; };
 const MAX_PRINTED = 100, PRINTED_VALUES = 5;
 const printedOf = (row) => {
-  const node = row.cluster, made = block(element("h3", nameOf(node)), element("p", [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...(known(row.found) ? [sayFound(row)] : [])].join(" · ")));
+  const node = row.cluster, made = block(element("h3", nameOf(node)), element("p", [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...(known(row.found) && !isWhole(node) ? [sayFound(row)] : [])].join(" · ")));
   const say = (name, values) => { if (values.length) made.append(element("p", `${name}: ${values.join("; ")}`)); };
-  say(ofObservations ? "Means" : "Words", ofObservations ? (clusterMeans.get(node) || []).map((one) => `${one.name} ${digits(one.mean)}`) : relevant(words.get(node) || [], WEIGHT).map((one) => one.word));
+  say(ofObservations ? "Means" : "Words", ofObservations ? (clusterMeans.get(node) || []).map((one) => `${one.name} ${digits(one.mean)}`) : relevant(words.get(node) || [], weightOf(node, WEIGHT)).map((one) => one.word));
   for (const [name, rows] of grouped(values.get(node) || [], "context"))
     say(name, rows.filter((one) => one.by_share <= PRINTED_VALUES).sort((a, b) => a.by_share - b.by_share).map((one) => `${one.value} ${percent(one.share)}`));
   for (const one of numbers.get(node) || []) say(one.context, [sayNumbers(one)]);

@@ -3,7 +3,7 @@ let compareWhat = noClusters || noGroups ? "topic" : "cluster", picks = [];
 const MAX_PICKS = 8, MAX_VARIABLES = 4;
 let allVariables = false;
 const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));
-const shortOf = (number) => (compareWhat === "cluster" ? nodes.get(number).name : byTopic.get(number).name);
+const shortOf = (number) => (compareWhat === "cluster" ? calledOf(number) : byTopic.get(number).name);
 const choices = () => (compareWhat === "cluster" ? groups.slice(0, 500).map((row) => row.cluster) : topics.slice(0, 200).map((row) => row.topic));
 const startPicks = () => { picks = choices().slice(0, 3); };
 // which shares change over a number by more than chance explains, the largest changes first
@@ -95,8 +95,10 @@ const drawHeat = () => {
   const marks = isRatio ? [["none", heatColour(0)], ...[0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)])] : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
-  $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `The share of each cluster among the documents of each ${what}.`)
-    + ` The average is the average over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+  $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
+    + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+  $("heat-part").hidden = noClusters || groups.length < 2 || !$("heat-by").options.length;
+  if ($("heat-part").hidden) return;
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
     click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },
@@ -106,8 +108,9 @@ const drawHeat = () => {
 // -- cuts as a tree ------------------------------------------------------------------------------------------
 const MAX_LEAVES = 40, LEAF = 21;
 const drawTree = () => {
-  $("tree-part").hidden = sizes.length < 2;
-  if (sizes.length < 2) return;
+  // without groups, the clusters of the fit are shown only if the reader asks for them
+  $("tree-part").hidden = sizes.length < 2 || (noGroups && left === 1);
+  if ($("tree-part").hidden) return;
   const last = left <= MAX_LEAVES && left > 1 ? left : sizes.filter((n) => n <= MAX_LEAVES).at(-1), used = sizes.filter((n) => n <= last);
   const children = new Map();
   for (const size of used.slice(1)) for (const row of byCut.get(size) || []) children.has(row.joins) ? children.get(row.joins).push(row) : children.set(row.joins, [row]);
@@ -141,7 +144,7 @@ const drawTree = () => {
       .map(({ row, x, y, below }) => {
         const count = below.length || narrow() ? "" : ` (${whole(row.documents)})`, place = { x: x * w, y: (1 - flip(y)) * height };
         const most = below.length ? room(place.x, place.y) : w * (1 - reach) - 18 - widthOf(count, 11);
-        return { x: place.x + 9, y: place.y, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"), name: most > 60 ? fitted(row.name, most, 11) + count : "" };
+        return { x: place.x + 9, y: place.y, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"), name: most > 60 ? fitted(calledOf(row.cluster), most, 11) + count : "" };
       }).filter((one) => one.name);
     return withoutOverlap(wanted, w, height, 11, "start").map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / height }));
   };

@@ -83,7 +83,7 @@ const tallied = (rows, valuesIn) => {
 };
 const namesIn = (name) => (row) => row[`in ${name}`] || [];
 const groupings = () => [
-  ...(noClusters ? [] : [["cluster", (row) => [groupOf.get(row)], (node) => nodes.get(node).name]]),
+  ...(noClusters ? [] : [["cluster", (row) => [groupOf.get(row)], calledOf]]),
   ...(documents.some((row) => row.label) ? [["label", (row) => (row.label ? [row.label] : [])]] : []),
   ...Object.keys(DESCRIPTION.contexts).filter((name) => !DESCRIPTION.contexts[name].number).map((name) => [name, namesIn(name)]),
 ];
