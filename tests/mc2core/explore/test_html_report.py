@@ -594,15 +594,20 @@ def test_a_topic_has_who_and_when_as_a_cluster_has(opened, folder, description):
     with opened(folder / "index.html") as page:
         topic = int(re.search(r"\d+", page.inner_text("#topic-title"))[0]) - 1
         block = page.locator("#topic-about .block:has(h3:text-is('author'))")
-        assert block.locator("thead").inner_text().strip().split("\t")[-1] == "share of the topic's words"
+        assert block.locator("thead").inner_text().strip().split("\t") == [
+            "share of the topic's words",
+            "share of all words",
+        ]
         rows = [row.split("\t") for row in block.locator("tbody tr").all_inner_texts()]
         notable, facts = block.locator("p").inner_text(), page.inner_text("#topic-facts")
         year = page.inner_text("#topic-about .block:has(h3:text-is('year'))")
     share = authors.T @ tokens[:, topic] / tokens[:, topic].sum()
     lift = share / (authors.T @ tokens.sum(axis=1) / tokens.sum())
     assert [row[0] for row in rows] == [names[one] for one in np.argsort(-share, kind="stable") if share[one] > 0][:8]
-    for name, said in rows:
+    for name, said, of_all in rows:
         assert float(said.rstrip(" %")) == pytest.approx(100 * share[names.index(name)], rel=0.06)
+        average = share[names.index(name)] / lift[names.index(name)]
+        assert float(of_all.rstrip(" %")) == pytest.approx(100 * average, rel=0.06)
     table = topic_tables(description, with_map=False)["topic_values"].query(
         "topic == @topic + 1 and context == 'author'"
     )
@@ -611,7 +616,8 @@ def test_a_topic_has_who_and_when_as_a_cluster_has(opened, folder, description):
     assert {one for one in names if f"{one} (" in notable} == set(marked["value"])
     for name, times in re.findall(r"(?:[:,] )([^(]+) \(([\d.]+) \S average\)", notable):
         assert float(times) == pytest.approx(lift[names.index(name)], rel=0.06)
-    assert re.search("(more|less) of it with year: its share of the words changes by|no trend with year beyond", facts)
+    trend = "(rises|falls) with year by more than chance explains: its share of the words changes by"
+    assert re.search(f"{trend}|no trend with year beyond", facts)
     years = (
         description.corpus.contexts["year"] * description.corpus.units["year"][1] + description.corpus.units["year"][0]
     )
@@ -675,6 +681,16 @@ def test_topics_are_listed_by_share_and_say_their_coherence(opened, folder, tmp_
             np.argsort(-table["share"], kind="stable")
         ].tolist()
         assert page.inner_text("#topics-title") == "Topics by share"
+        assert f"topics ({is_coherent.sum()} coherent)" in page.inner_text("#summary")
+        assert page.inner_text("#topic-map-about").strip() == "Grey: not coherent."
+        rgb = "154, 160, 168"
+        grey = """(rgb) => { const canvas = document.querySelector("#topic-map canvas");
+            const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, n = data.length;
+            for (let i = 0; i < n; i += 4) if (`${data[i]}, ${data[i + 1]}, ${data[i + 2]}` === rgb) return true;
+            return false; }"""
+        page.click(f"#topics li:has-text('{order[1]}: ') button")
+        page.wait_for_timeout(100)
+        assert page.evaluate(grey, rgb)
 
 
 def test_it_can_be_used_by_keyboard(opened, folder):
@@ -716,16 +732,6 @@ def lit_on_map(page):
     with page.expect_download() as caught:
         page.click("#map-part .saves button >> nth=1")
     dots = re.findall(r'<path [^>]*fill="(#[0-9a-f]{6})"', Path(caught.value.path()).read_text(encoding="utf-8"))
-        assert f"topics ({is_coherent.sum()} coherent)" in page.inner_text("#summary")
-        assert page.inner_text("#topic-map-about").strip() == "Grey: not coherent."
-        rgb = "154, 160, 168"
-        grey = """(rgb) => { const canvas = document.querySelector("#topic-map canvas");
-            const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data, n = data.length;
-            for (let i = 0; i < n; i += 4) if (`${data[i]}, ${data[i + 1]}, ${data[i + 2]}` === rgb) return true;
-            return false; }"""
-        page.click(f"#topics li:has-text('{order[1]}: ') button")
-        page.wait_for_timeout(100)
-        assert page.evaluate(grey, rgb)
     return Counter(one for one in dots if one not in ("#9aa0a8", "#ffffff"))
 
 
@@ -808,6 +814,11 @@ def test_printed_each_cluster_is_there_once_lists_have_counts(opened, folder, de
         ]
         assert page.is_hidden("#panel")
         assert page.is_visible("#contents a[href='#printed']")
+        style = "([one, name]) => getComputedStyle(document.querySelector(one))[name]"
+        for one in ("#printed-list", "#compare"):  # several columns leave pages empty
+            assert page.evaluate(style, [one, "columnWidth"]) == "auto"
+        for one in ("#compare-title", "#compare-part .row", "#picks"):
+            assert page.evaluate(style, [one, "breakAfter"]) == "avoid"
 
 
 def test_links_at_the_top_lead_to_every_part_that_is_there(opened, folder):
@@ -847,11 +858,6 @@ def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
 
 def test_a_model_without_contexts_or_titles_has_a_page(opened, tmp_path):
     plain = corpus().with_contexts({})
-        style = "([one, name]) => getComputedStyle(document.querySelector(one))[name]"
-        for one in ("#printed-list", "#compare"):  # several columns leave pages empty
-            assert page.evaluate(style, [one, "columnWidth"]) == "auto"
-        for one in ("#compare-title", "#compare-part .row", "#picks"):
-            assert page.evaluate(style, [one, "breakAfter"]) == "avoid"
     plain.labels, plain._documents = None, plain.documents[[]]
     describe(fastex(plain), plain, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
@@ -1062,12 +1068,30 @@ def test_it_lists_what_rises_and_falls_over_time(opened, folder):
             rows = pd.read_csv(folder / f"{what}_numbers.csv").query("context == 'year' and is_notable")
             rows = rows[rows[what].isin(names.index)].sort_values("trend", ascending=False)
             said = [
-                f"The share {verb} with year for: {'; '.join(names[some[what]])}."
+                f"The share {verb} with year by more than chance explains for: {'; '.join(names[some[what]])}."
                 for verb, some in (("rises", rows[rows["trend"] > 0]), ("falls", rows[rows["trend"] < 0][::-1]))
                 if len(some)
             ]
             expected = " ".join(said) or f"No {what} shows a trend with year beyond chance."
             assert page.inner_text("#compare .block:has-text('year (') .trends") == expected
+
+
+def test_it_lists_who_writes_more_than_chance_explains(opened, folder):
+    with opened(folder / "index.html") as page:
+        for what in ("cluster", "topic"):
+            page.select_option("#compare-what", what)
+            names = pd.read_csv(folder / f"{what}s.csv").set_index(what)["name"]
+            rows = pd.read_csv(folder / f"{what}_values.csv").query("context == 'author' and is_notable and lift > 1")
+            rows = rows[rows[what].isin(names.index)].sort_values("lift", ascending=False, kind="stable")
+            authors = rows.groupby(what)["value"].agg(list)
+            assert len(authors)
+            assert authors.map(len).max() <= 4
+            said = page.inner_text("#compare .block:has-text('author (') .trends")
+            start = "More common than chance explains: "
+            assert said.startswith(start)
+            listed = dict(re.findall(r"([^;]+?) \(([^)]*)\)(?:; |\.$)", said.removeprefix(start)))
+            found = {names[number]: set(some) for number, some in authors.items()}
+            assert {name: set(some.split(", ")) for some, name in listed.items()} == found
 
 
 def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):

@@ -82,12 +82,13 @@ const sayNumbers = (row) => {
 };
 // values of a context beside a cluster or topic, the commonest (MAX_OF_TOPIC in html_report.py), and those that differ from the average by more than chance explains
 const MAX_VALUES_SHOWN = 8;
-const saySlope = (row, of) => (row.is_notable ? `${row.trend > 0 ? "rises" : "falls"} with ${row.context}: ${of} changes by ${short(100 * row.trend)} points per ${aboutVariable.get(row.context)?.date || /year/i.test(row.context) ? "year" : "unit"} (interval ${short(100 * row.low)} to ${short(100 * row.high)})` : `no trend with ${row.context} beyond chance`);
+const saySlope = (row, of) => (row.is_notable ? `${row.trend > 0 ? "rises" : "falls"} with ${row.context} by more than chance explains: ${of} changes by ${short(100 * row.trend)} percentage points per ${aboutVariable.get(row.context)?.date || /year/i.test(row.context) ? "year" : "unit"} (interval ${short(100 * row.low)} to ${short(100 * row.high)})` : `no trend with ${row.context} beyond chance`);
 const sayNotable = (rows) => {
   const differing = (sign) => rows.filter((row) => row.is_notable && sign * (row.lift - 1) > 0).sort((a, b) => sign * (b.lift - a.lift)).slice(0, MAX_VALUES_SHOWN).map((row) => `${row.value} (${short(row.lift)} × average)`);
   const [more, less] = [differing(1), differing(-1)];
-  return [...(more.length ? [`More common here: ${more.join(", ")}.`] : []), ...(less.length ? [`Less common here: ${less.join(", ")}.`] : []), ...(more.length || less.length ? [] : ["No value differs from the average by more than chance explains."])].join(" ");
+  return [...(more.length ? [`More common here than chance explains: ${more.join(", ")}.`] : []), ...(less.length ? [`Less common here than chance explains: ${less.join(", ")}.`] : []), ...(more.length || less.length ? [] : ["No value differs from the average by more than chance explains."])].join(" ");
 };
+const averageOf = (row) => percent(row.lift > 0 ? row.share / row.lift : null);
 const valuesBlock = (name, rows, head, cells, isAll = false) => {
   const common = rows.filter((row) => row.by_share <= MAX_VALUES_SHOWN).sort((a, b) => a.by_share - b.by_share);
   return block(element("h3", common.length < MAX_VALUES_SHOWN ? name : `${name}: the ${common.length} commonest`), element("p", isAll ? "" : sayNotable(rows)), tableOf(head, common.map(cells)));
@@ -135,7 +136,7 @@ const chooseTopic = (number, focus = false) => {
   const about = $("topic-about");
   about.replaceChildren();
   for (const [name, rows] of grouped(topicValues.get(number) || [], "context"))
-    about.append(valuesBlock(name, rows, ["", `share of the topic's ${TOKENS}`], (row) => [row.value, percent(row.share)]));
+    about.append(valuesBlock(name, rows, ["", `share of the topic's ${TOKENS}`, `share of all ${TOKENS}`], (row) => [row.value, percent(row.share), averageOf(row)]));
   for (const { context, lower_quarter: low, median, upper_quarter: high } of topicNumbers.get(number) || []) {
     const say = (x) => sayNumber(context, x), half = low === high ? `at ${say(median)}` : `from ${say(low)} to ${say(high)}`;
     about.append(block(element("h3", context), element("p", `median ${say(median)}; half of the topic's ${TOKENS} ${half}`)));
@@ -185,8 +186,8 @@ const setLeft = (n) => {
   if (compareWhat === "cluster") startPicks();
   choose(chosen ?? groups[0].cluster);
   drawHeat();
-  if (topic !== null) chooseTopic(topic);
   listSections();
+  if (topic !== null) chooseTopic(topic);
 };
 const slider = $("groups");
 slider.max = sizes.length - 1;
@@ -245,6 +246,7 @@ const TERMS = [
   ...(hasScores ? [["NMI, ARI, purity", "Three measures of agreement with the labels. NMI is the shared information (0 to 1). ARI compares pairs of documents (0 by chance, 1 at best). Purity is the share of documents whose label is the most common label in their cluster."]] : []),
   ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic occur together more often than by chance (0 by chance, 1 at most). The second number is the value for permuted documents, ± its standard deviation. A topic counts as coherent if its value exceeds the second number by at least 0.1 and by at least three standard deviations."]] : []),
 ];
+fill($("limits").querySelector("ul"), DESCRIPTION.limits.map((said) => element("li", said)));
 fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
 
 const redraw = () => {
@@ -253,7 +255,6 @@ const redraw = () => {
   cut(left);
   forget();
   choose(chosen ?? groups[0].cluster);
-fill($("limits").querySelector("ul"), DESCRIPTION.limits.map((said) => element("li", said)));
   drawHeat();
   drawArrivals();
   if ($("search").value) search();

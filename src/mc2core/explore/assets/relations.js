@@ -12,10 +12,22 @@ const sayTrends = (name) => {
   const of = compareWhat === "cluster" ? numbers : topicNumbers, all = choices().flatMap((one) => (of.get(one) || []).filter((row) => row.context === name).map((row) => ({ ...row, called: shortOf(one) })));
   const part = (verb, sign) => {
     const rows = all.filter((row) => row.is_notable && sign * row.trend > 0).sort((a, b) => sign * (b.trend - a.trend)), more = rows.length - MAX_TRENDS;
-    return rows.length ? [`The share ${verb} with ${name} for: ${rows.slice(0, MAX_TRENDS).map((row) => row.called).join("; ")}${more > 0 ? `; and ${whole(more)} more` : ""}.`] : [];
+    return rows.length ? [`The share ${verb} with ${name} by more than chance explains for: ${rows.slice(0, MAX_TRENDS).map((row) => row.called).join("; ")}${more > 0 ? `; and ${whole(more)} more` : ""}.`] : [];
   };
   const said = [...part("rises", 1), ...part("falls", -1)];
   return said.length ? said.join(" ") : `No ${compareWhat} shows a trend with ${name} beyond chance.`;
+};
+// which values are more common in which cluster or topic than chance explains, the largest clusters or topics first
+const MAX_NOTABLE = 4;
+const sayValues = (name) => {
+  const of = compareWhat === "cluster" ? values : topicValues;
+  const parts = choices().flatMap((one) => {
+    const rows = (of.get(one) || []).filter((row) => row.context === name && row.is_notable && row.lift > 1).sort((a, b) => b.lift - a.lift), more = rows.length - MAX_NOTABLE;
+    return rows.length ? [`${rows.slice(0, MAX_NOTABLE).map((row) => row.value).join(", ")}${more > 0 ? ` and ${whole(more)} more` : ""} (${shortOf(one)})`] : [];
+  });
+  const rest = parts.length - MAX_TRENDS, what = `${compareWhat}s`;
+  if (!parts.length) return `No ${compareWhat} is more common in a ${name} than chance explains.`;
+  return `More common than chance explains: ${parts.slice(0, MAX_TRENDS).join("; ")}${rest > 0 ? `; and in ${whole(rest)} more ${what}` : ""}.`;
 };
 const drawCompare = () => {
   $("compare-part").hidden = !variables.length || !topics.length;
@@ -46,8 +58,8 @@ const drawCompare = () => {
   asked.forEach((variable, i) => {
     const { name } = variable, title = `Share of ${compareWhat}s among the ${what} by ${name}`;
     const trends = $(`compare-${i}`).parentElement.querySelector(".trends");
-    trends.hidden = !variable.number || choices().length < 2;
-    if (!trends.hidden) trends.textContent = sayTrends(name);
+    trends.hidden = choices().length < 2;
+    if (!trends.hidden) trends.textContent = (variable.number ? sayTrends : sayValues)(name);
     $(`compare-${i}`).previousElementSibling.textContent = `For each ${variable.number ? "interval of " : ""}${name}: share of the ${what} in each ${compareWhat}`;
     const rows = shown.flatMap((one, series) => inOrder(sharesOf(compareWhat, one, name), name).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one), shape: shapeOf(series) })));
     const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
@@ -85,6 +97,8 @@ const heatCells = () => {
   return { cells, more: known - shown, what: by };
 };
 const drawHeat = () => {
+  $("heat-part").hidden = noClusters || groups.length < 2 || !$("heat-by").options.length;
+  if ($("heat-part").hidden) return;
   const { cells, more, what } = heatCells(), isRatio = $("heat-as").value === "ratio", most = Math.max(...cells.map((one) => one.share), 1e-9);
   for (const cell of cells) {
     cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
@@ -97,8 +111,6 @@ const drawHeat = () => {
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
     + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
-  $("heat-part").hidden = noClusters || groups.length < 2 || !$("heat-by").options.length;
-  if ($("heat-part").hidden) return;
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
     click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },
@@ -170,9 +182,9 @@ const drawTopicMap = () => {
       .map((row) => ({ x: x(row) * w, y: (1 - y(row)) * h - above(row), topic: row.topic, name: fitted(row.name, Math.min(220, 0.42 * w), 11), ink: css("--ink"), halo: css("--paper") }));
     return withoutOverlap(wanted, w, h, 11).map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / h }));
   };
+  $("topic-map-about").textContent = shown.every(isCoherent) ? "" : " Grey: not coherent.";
   draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the ${TOKENS}` : ""), `Map of ${many(shown.length, "topic")}`, {
     rows: discs.map(({ colour: _, size, ...rest }) => rest),
     click: (d) => { if (d?.topic) nearTopic(d.topic); },
   });
 };
-  $("topic-map-about").textContent = shown.every(isCoherent) ? "" : " Grey: not coherent.";
