@@ -109,8 +109,8 @@ const drawHeat = () => {
   const marks = isRatio ? [["none", heatColour(0)], ...[0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)])] : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MAX_ROWS ? `${whole(groups.length - MAX_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
-  $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
-    + ` The average is that over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+  $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `The share of each cluster among the documents of each ${what}.`)
+    + ` The average is the average over all documents.${isRatio && what !== "topics" ? " Cells that do not differ from it by more than chance explains have the colour of the average." : ""}` + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
     click: (d) => { if (d?.cluster) show(d.cluster, !d.topic); if (d?.topic) chooseTopic(d.topic, true); },
