@@ -1,7 +1,7 @@
 """mc2core: multilevel clustering with group-level contexts (MC2, SVI-MC2, FastEx).
 
-The public names are those of ``__init__.pyi``, loaded when first asked for: all of them together take seconds, and a
-command or a job needs a few.
+``__init__.pyi`` lists the public names. Each is imported at its first use, because importing all takes seconds and a
+command needs only a few of them.
 """
 
 import lazy_loader

@@ -178,8 +178,8 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         type=lambda codes: codes.split(","),
         metavar="CODE,...",
         help="further codes of missing values, such as unknown,-99; may be repeated. "
-        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...); 'none' as one of the codes "
-        "leaves those of pandas out",
+        "Default: empty cells and the codes of pandas (NA, N/A, NaN, null, None, ...). "
+        "Include 'none' to turn off the pandas codes.",
     )
     parser.add_argument(
         "--date-format", metavar="FORMAT", help="format of dates that are not ISO 8601, such as %%d.%%m.%%Y"

@@ -61,7 +61,7 @@ def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a property of Spark; their names begin with 'spark.'")
+        raise ValueError(f"{unknown[0]!r} is not a property of Spark; names of Spark properties begin with 'spark.'")
     before = dict(_given)
     _given.clear()
     _given.update({name: _text(value) for name, value in (properties or {}).items()})

@@ -272,7 +272,7 @@ class Corpus:
             1 + floor(log2 n) ("log").
         missing : codes, optional
             Further texts and numbers that stand for a missing value, such as ``["unknown", -99]``. The default codes
-            are those of pandas (NA, N/A, NaN, null, None, ...); "none" as one of the codes leaves these out. A text,
+            are those of pandas (NA, N/A, NaN, null, None, ...); include "none" to turn these off. A text,
             number, date or single name that equals a code is missing. A word within a text is not.
 
         Raises

@@ -436,9 +436,12 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
     """Compute P(z_j | w_j) of rows first..last of ``out`` (B, K), initially 0, by a chain per document; NaN if a word
     is impossible.
 
-    ``block``: indptr, indices, counts, words; ``psi`` (U, M), M a multiple of the block of topics; omega tau
-    ``by_cluster`` (K, M) and ``by_topic`` (M, K); ``log_prior`` (B, K), whose exponentials sum to 1 in each row;
-    ``sweeps``: those that are enough where clusters but the likeliest have less than ``doubt`` then, and all.
+    ``block``: indptr, indices, counts, words.
+    ``psi``: (U, M); M is a multiple of the block of topics.
+    ``by_cluster``, ``by_topic``: omega tau, of shape (K, M) and (M, K).
+    ``log_prior``: (B, K); the exponentials of each row sum to 1.
+    ``sweeps``: (first, most). The chain stops after ``first`` sweeps if all clusters except the likeliest together
+    have a probability below ``doubt``; otherwise it runs ``most`` sweeps.
     """
     indptr, indices, counts, words = block
     n_clusters, n_topics = by_cluster.shape

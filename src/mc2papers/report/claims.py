@@ -442,8 +442,10 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def write_claims(path: str | os.PathLike[str], target: str, claims: Sequence[Claim]) -> None:
-    """Write the claims of a target as CSV. The first column has its name, or the name of the target whose claim it
-    judges."""
+    """Write the claims of a target as CSV.
+
+    The first column has the name of ``target``, or of the other target to which the claim belongs (``Claim.of``).
+    """
     table = claims_table(claims)
     table.insert(0, "target", [one.of or target for one in claims])
     with storage.replacing(path) as stream:

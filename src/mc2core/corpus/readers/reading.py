@@ -136,7 +136,8 @@ def read_own(
         if bad.number and len(vectors) == corpus.n_documents + bad.number:
             rows = ", ".join(dict.fromkeys(place_text(one.place) for one in bad.first))
             raise ValueError(
-                f"embeddings have rows for the bad rows of {path}, which are left out; remove these: {rows}"
+                f"the embeddings also have rows for the bad rows of {path}, which the import leaves out; "
+                f"remove from the embeddings the rows that belong to: {rows}"
             )
         corpus = corpus.with_embeddings(vectors, like)
     if schema is None:

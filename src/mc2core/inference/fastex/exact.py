@@ -167,7 +167,8 @@ def term(component, log_gamma, topic_word_prior, n, x):
 
 @kernel
 def fill_tables(component, topic_word_prior, log_gamma, cells, tables, cluster, squares):
-    """Count all documents into tables without any; (K,) int64 ``squares`` get each cluster's sum of squared counts."""
+    """Add the counts of all documents to empty tables, and write each cluster's sum of squared counts to ``squares``
+    (K,) int64."""
     place, counts, word, table, lists = cells.place, cells.counts, tables.word, tables.counts, tables.lists
     for j in range(cluster.size):
         for cell in range(cells.indptr[j], cells.rare[j]):

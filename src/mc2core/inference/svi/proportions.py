@@ -58,7 +58,7 @@ class TopicProportions:
         """Return K of a finite mixture; otherwise {}, because pruning changes K and M below the truncations."""
         shape, most = np.shape(arrays.get("n_km", ())), (settings.n_clusters, settings.n_topics)
         if len(shape) == 2 and not (0 < shape[0] <= most[0] and 0 < shape[1] <= most[1]):
-            raise ValueError(f"'n_km' has the shape {shape}; at most {most} is needed, at least (1, 1)")
+            raise ValueError(f"'n_km' has the shape {shape}; it must be from (1, 1) to {most}")
         return {} if model.n_clusters is None else {"K": model.n_clusters}
 
     @property
