@@ -66,9 +66,7 @@ class TestIntervals:
         assert mean_of("x", [one + 5 for one in values], below=5, digits=1).verdict == verdict
 
     def test_one_value_says_that_it_has_no_interval(self):
-        assert (
-            mean_of("speed-up", [2.0], above=1.5, digits=2).said == "speed-up 2.00 (one of the seeds only, no interval)"
-        )
+        assert mean_of("speed-up", [2.0], above=1.5, digits=2).said == "speed-up 2.00 (one seed, so no interval)"
         with pytest.raises(ValueError, match="x: a bound is needed"):
             mean_of("x", [1.0, 2.0], digits=1)
 
@@ -84,7 +82,7 @@ class TestIntervals:
         assert interval[0] > 0
         below = ratio_of("times", ratios, below=4.0, digits=2)
         assert (below.least, below.most) == pytest.approx(tuple(4.0 - interval[::-1]))
-        assert ratio_of("times", [2.0], above=1.0, digits=1).said == "times 2.0 (one of the seeds only, no interval)"
+        assert ratio_of("times", [2.0], above=1.0, digits=1).said == "times 2.0 (one seed, so no interval)"
         with pytest.raises(ValueError, match="times: a bound is needed"):
             ratio_of("times", ratios, digits=1)
 
@@ -167,10 +165,22 @@ class TestClaims:
     def test_verdicts_say_on_what_kind_of_data_they_are(self):
         """Real data or data drawn as the paper draws them; another kind; drawn from the model that is to win."""
         claims = [
-            judge("NIPS", "MC2 is below HDP", [mean_of("x", [sign, 1.1 * sign], below=0, digits=1)], favours="MC2")
+            judge(
+                "NIPS",
+                "MC2 has a lower perplexity than HDP",
+                [mean_of("x", [sign, 1.1 * sign], below=0, digits=1)],
+                favours="MC2",
+            )
             for sign in (-1.0, 1.0)
         ]
-        claims.append(judge("NIPS", "MC2 is below HDP", [mean_of("x", [-1.0, 1.1], below=0, digits=1)], favours="MC2"))
+        claims.append(
+            judge(
+                "NIPS",
+                "MC2 has a lower perplexity than HDP",
+                [mean_of("x", [-1.0, 1.1], below=0, digits=1)],
+                favours="MC2",
+            )
+        )
         simulated = "simulated (correlated topics, bursty words)"
         own, elsewhere = ["reproduced", "not reproduced"], ["supported", "contradicted"]
         for dataset, corpus, label, verdicts in (
@@ -199,7 +209,10 @@ class TestClaims:
 
     def test_claims_without_a_verdict_and_of_our_variants(self):
         drawn = {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})}
-        absent = [unmet("NIPS", "MC2 is below HDP", "no fit of HDP"), not_run("NIPS", "16 cores", "needs 16 cores")]
+        absent = [
+            unmet("NIPS", "MC2 has a lower perplexity than HDP", "no fit of HDP"),
+            not_run("NIPS", "16 cores", "needs 16 cores"),
+        ]
         assert [one.verdict for one in on_data(absent, drawn)] == ["precondition not met", "not run"]
         ours = judge("NIPS", "x", [mean_of("x", [1.0, 1.1], above=0, digits=1)], whose="our variant")
         assert on_data([ours], {"NIPS": Data("real", True)})[0].verdict == "supported"
@@ -220,7 +233,7 @@ class TestClaims:
             assert found == claim
             return
         assert found.verdict == "not testable on these data"
-        assert found.reason == f"29 documents with a context, fewer than 30; {claim.reason}"
+        assert found.reason == f"there are 29 documents with a context, fewer than the required 30; {claim.reason}"
         absent = unmet("NIPS", "x", "no fit")
         assert claims.too_few(absent, 1, "documents") == absent
 
@@ -231,7 +244,10 @@ class TestClaims:
         found = on_data([*judged, unmet("NIPS", "x", "no fit")], data)
         assert found[-1].verdict == "precondition not met"
         assert {one.verdict == "not testable on these data" for one in found[:2]} == {not is_tested}
-        assert is_tested or found[0].reason == f"4.9 documents per class, fewer than 5; {judged[0].reason}"
+        assert (
+            is_tested
+            or found[0].reason == f"there are 4.9 documents per class, fewer than the required 5; {judged[0].reason}"
+        )
 
     def test_a_claim_under_a_choice_keeps_its_own_size(self):
         claim = judge("NIPS", "x", [mean_of("x", [1.0, 1.1], above=0, digits=1)])
@@ -273,9 +289,9 @@ class TestClaims:
 
     def test_a_perplexity_is_lower_by_the_per_cent_that_count(self):
         titles, words = pd.Series([1986.0, 1985.0, 1987.0]), pd.Series([2000.0, 2000.0, 2000.0])
-        found = claims.change(titles, words, "title against words, %")
+        found = claims.change(titles, words, "title against words")
         assert (found.verdict, found.said) == (
-            "smaller than claimed", "title against words, % -0.7 (95% -0.8 to -0.6, 3 seeds)",
+            "smaller than claimed", "change of perplexity in %, title against words, -0.7 (95% -0.8 to -0.6, 3 seeds)",
         )  # fmt: skip
 
     @pytest.mark.parametrize(

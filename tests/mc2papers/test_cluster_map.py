@@ -38,12 +38,14 @@ def test_neighbours_on_the_map_are_counted_by_hand():
     assert alike.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0]
     claim = cluster_map.judge_separation(table, "X")
     assert (claim.text, claim.verdict) == (
-        "2 clusters are separated (90% of neighbours in the same cluster, our threshold)",
+        "the 2 largest clusters are separated on the map (on average, at least 90% of an "
+        "image's nearest neighbours are in its cluster, our threshold)",
         "inconclusive",
     )  # one fit
     assert claim.said == (
         "79% of nearest neighbours on the map are in the same cluster (required: 90%); from 75% to 83% by cluster, "
-        "51% by chance; 100% are of the same class: share 0.79 (one of the fits only, no interval)"
+        "51% by chance; 100% are of the same class: "
+        "share of neighbours in the same cluster 0.79 (one fit, so no interval)"
     )
     # all on one point: a document is none of its own neighbours
     assert cluster_map.neighbours_alike(line([1, 2, 1, 2], [0.0] * 4)).isin([0.0, 1.0]).all()
@@ -60,7 +62,7 @@ def test_separation_is_judged_over_the_maps_of_all_fits():
     ]
     claim = cluster_map.judge_separation(pd.concat(apart), "X")
     assert claim.verdict == "reproduced"
-    assert claim.said.endswith(": share 1.00 (95% 1.00 to 1.00, 2 fits)")
+    assert claim.said.endswith(": share of neighbours in the same cluster 1.00 (95% 1.00 to 1.00, 2 fits)")
     assert cluster_map.judge_separation(pd.concat(together), "X").verdict == "not reproduced"
     assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "inconclusive"
 
@@ -75,7 +77,7 @@ def test_clusters_are_not_judged_by_maps_that_mix_the_classes():
     assert 0.3 < share < 0.7
     assert claim.numbers.startswith(f"{share:.0%} of nearest neighbours")
     why = f"the map does not even separate the true classes ({share:.0%} of neighbours in the same class)"
-    why += "; clusters: share"
+    why += "; share of neighbours in the same cluster"
     assert claim.reason.startswith(f"{why} {share:.2f} (95% ")
     # clusters that are separated are so whatever the classes
     places = np.concatenate([np.arange(12), 100 + np.arange(12)])
@@ -130,7 +132,8 @@ def test_the_fit_of_most_clusters_is_drawn_fits_of_enough_judged(groups):
     claim = cluster_map.judge_separation(table, "made up")
     assert (claim.verdict, claim.text, claim.favours) == (
         "reproduced",
-        "2 clusters are separated (90% of neighbours in the same cluster, our threshold)",
+        "the 2 largest clusters are separated on the map (on average, at least 90% of an "
+        "image's nearest neighbours are in its cluster, our threshold)",
         "MC2",
     )
 

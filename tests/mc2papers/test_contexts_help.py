@@ -79,14 +79,18 @@ def test_claims_of_the_papers_and_ours_are_apart():
     ours = {one.text.removeprefix(f"{DOCUMENT_LEVEL}: "): one for one in found if one.whose != "paper"}
     assert len(ours) == 5
     assert (
-        ours["ARI higher (recommended clusters) with citation than with contexts of random documents"].verdict
+        ours[
+            "the ARI of the recommended clusters is higher with citation than with the same context of random documents"
+        ].verdict
         == "reproduced"
     )
-    behind = ours["K fixed, ARI with citation at least that of K-means with words and context"]
-    assert (behind.verdict, behind.numbers) == ("not reproduced", "ARI, K fixed 0.550 against 0.700")
+    behind = ours["with K fixed and citation, the ARI is at least the ARI of K-means with words and context"]
+    assert (behind.verdict, behind.numbers) == ("not reproduced", "ARI with K fixed 0.550 against 0.700")
     # years are no tags, and paragraphs without classes have no agreement
     other = contexts_help.judge_contexts(fits().assign(dataset="sotu", context="year", classes=0), PRINTED)
-    assert [one.text for one in other] == [f"{DOCUMENT_LEVEL}: perplexity lower with year than with the words alone"]
+    assert [one.text for one in other] == [
+        f"{DOCUMENT_LEVEL}: the perplexity is lower with year than with the words alone"
+    ]
 
 
 def test_the_study_is_written_as_a_figure_and_a_table(tmp_path):

@@ -69,7 +69,8 @@ class TestTable2:
     def test_both_steps_of_the_papers_order_are_judged(self, scores, verdicts):
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
         assert [one.text for one in claims] == [
-            "SVI-MC2 with contexts is below SVI-MC2 without", "SVI-MC2 without contexts is below LDA",
+            "SVI-MC2 with contexts has a lower perplexity than SVI-MC2 without contexts",
+            "SVI-MC2 without contexts has a lower perplexity than LDA",
         ]  # fmt: skip
         assert [one.verdict for one in claims] == verdicts
         favoured = zip(claims, ("any simulator", "MC2"), strict=True)
@@ -79,12 +80,13 @@ class TestTable2:
         scores = [*WITHOUT, score([], 2500.0, "LDA")]
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
         assert claims[-1].numbers == "SVI-MC2 2,200.0, LDA 2,500.0"
-        assert claims[-1].reason.endswith("(one of the seeds only, no interval)")
+        assert claims[-1].reason.endswith("(one seed, so no interval)")
         idle = [*scores, score([], 2501.0, "LDA", seed=1), score([], 2520.0, "unigrams")]
         _, claims = table2.perplexity_table(idle, PAPER2, ["marginal"])
         assert claims[-1].verdict == "not testable on these data"
         assert claims[-1].reason.startswith(
-            "LDA no more than 1% below unigrams; SVI-MC2 words against LDA, % -12.0 (95% "
+            "the perplexity of LDA is not more than 1% below the perplexity of unigrams; "
+            "change of perplexity in %, SVI-MC2 (words) against LDA, -12.0 (95% "
         )
 
     def test_documents_of_their_own_do_not_decide(self):
@@ -100,7 +102,7 @@ class TestTable2:
 
     def test_what_spark_lacks_is_said_where_lda_is_judged(self):
         _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], has_spark=False)
-        assert (claims[-1].verdict, claims[-1].said) == ("not run", "no Spark here")
+        assert (claims[-1].verdict, claims[-1].said) == ("not run", "Spark is not available")
         scores = [*WITHOUT, *seeds([], [2000.0, 2001.0], "LDA, scikit-learn")]
         _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"], has_spark=False)
         assert claims[-1].verdict == "not reproduced"
@@ -124,7 +126,7 @@ class TestTable4:
     @pytest.mark.parametrize(
         ("rows", "has_spark", "numbers"),
         [
-            ([("threads", 1, 500, 2.0)], False, "no Spark here"),
+            ([("threads", 1, 500, 2.0)], False, "Spark is not available"),
             ([("local[2]", 2, 500, 2.0)], True, "no Spark cluster was timed with one worker and with several"),
             (
                 [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
@@ -332,13 +334,15 @@ class TestTable3:
         assert none["documents"].tolist() == [100, 200, 300, 400]
         large = pd.DataFrame(rows).assign(documents=lambda one: 10 * one["documents"])
         (claim,) = table3.judge_contexts(large, PAPER3, "PubMed")
-        assert claim.text == "eNMI of mini-batches 29% higher, as printed, with 1% of contexts than with none"
+        assert (
+            claim.text == "the eNMI of mini-batches is 29% higher, as printed, with 1% of the contexts than with none"
+        )
         assert claim.verdict == verdict
         # 1 % of 400 documents are 4, of which nothing is said
         (small,) = table3.judge_contexts(pd.DataFrame(rows), PAPER3, "PubMed")
         if few:
             assert (small.verdict, small.numbers) == ("not testable on these data", claim.numbers)
-            assert small.reason == f"4 documents with a context, fewer than 30; {claim.reason}"
+            assert small.reason == f"there are 4 documents with a context, fewer than the required 30; {claim.reason}"
         shown = table3.format_table(table, PAPER3)
         columns = ["contexts", "paper, eNMI", "after 25%", "after 50%", "after 100%", "seeds", "without eNMI"]
         assert shown.loc[0, columns].tolist() == [
@@ -366,7 +370,7 @@ class TestTable3:
         shown = table3.format_table(table, PAPER3)
         assert shown[["seeds", "without eNMI"]].to_numpy().tolist() == [["2", "0"], ["2", "1"]]
         (claim,) = table3.judge_contexts(rows.assign(documents=50 * rows["documents"]), PAPER3, "PubMed")
-        assert ", without the 1 of 4 mini-batches that have no eNMI: gain +0.225" in claim.said
+        assert ", without the 1 of 4 mini-batches that have no eNMI: gain in eNMI +0.225" in claim.said
 
     def test_table_4_is_of_two_classes_of_85_and_15_per_cent(self):
         """Rand index and F-score of clusters that are independent of the classes: of pairs drawn, and as printed."""
@@ -402,11 +406,11 @@ class TestTable3:
         ]  # fmt: skip
         few, all_of_them = table4.judge_contexts(scores, PAPER4)
         assert (few.text, few.verdict) == (
-            "all four measures higher with 1% of contexts than with none", "not reproduced",
+            "all four measures are higher with 1% of the contexts than with none", "not reproduced",
         )  # fmt: skip
         small = table4.judge_contexts([one | {"documents": 2999} for one in scores], PAPER4)
         assert [one.verdict for one in small] == ["not testable on these data", "reproduced"]
-        assert small[0].reason.startswith("29 users with a context, fewer than 30; ")
+        assert small[0].reason.startswith("there are 29 users with a context, fewer than the required 30; ")
         assert all_of_them.verdict == "reproduced"
         assert all_of_them.numbers.startswith("purity 0.301 ± 0.001 against 0.251 ± 0.001, NMI 0.301 ± 0.001")
         # one measure that is tied leaves all of them open

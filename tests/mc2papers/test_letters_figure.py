@@ -114,10 +114,12 @@ class Clustered(Made):
 def test_recovery_is_judged_by_four_measures(model, reproduced):
     found = letters.judge_recovery(CORPUS, DRAWN, [model] * 10, 100)
     assert [one.text for one in found] == [
-        "100 sweeps recover K = 4",
-        "the 4 clusters are the words (95% of the documents, our threshold)",
-        "the context of each cluster is almost the truth (densities overlap by 90%, our threshold)",
-        "100 sweeps recover all 13 letters",
+        "100 sweeps find exactly 4 clusters",
+        "each of the 4 clusters corresponds to one word of the letters data (at least 95% of the "
+        "documents are in the cluster of their word, our threshold)",
+        "the context distribution of each cluster is close to the true one (their "
+        "densities overlap by at least 90%, our threshold)",
+        "100 sweeps find all 13 letters",
     ]
     assert [one.verdict == "reproduced" for one in found] == reproduced
     assert {one.whose for one in found} == {"paper"}

@@ -14,7 +14,7 @@ from mc2papers.report.reproduction_report import write_reproduction_report
 from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
 
-BELOW_HDP = "MC2 without contexts is below HDP"
+BELOW_HDP = "MC2 without contexts has a lower perplexity than HDP"
 CLAIMS = [
     Claim("NIPS", "MC2 <b>below</b> npTOT", "reproduced", "1 against 2", "difference -1", data="real"),
     Claim(
@@ -254,7 +254,7 @@ def test_in_a_browser_a_table_of_claims_breaks_no_word(opened, tmp_path):
 @pytest.mark.parametrize(
     ("said", "ends", "zero"),
     [
-        ("MC2 against HDP, % +10.0 (95% +5.0 to +20.0, 3 seeds)", (37.0, 136.0), 4.0),
+        ("change of perplexity in %, MC2 (words) against HDP, +10.0 (95% +5.0 to +20.0, 3 seeds)", (37.0, 136.0), 4.0),
         ("less title -1,000.0 (95% -3,000.0 to +1,000.0, 3 seeds)", (4.0, 136.0), 103.0),
         ("K = 4 in 6 of 6 fits (95% 54% to 100%)", (), None),
         ("", (), None),

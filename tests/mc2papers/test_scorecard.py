@@ -20,7 +20,10 @@ def claim(claim, verdict, data="real", dataset="NIPS", target="icml2014_table1",
     }  # fmt: skip
 
 
-HDP, NPTOT = "MC2 without contexts is below HDP", "MC2 is below npTOT, with any features"
+HDP, NPTOT = (
+    "MC2 without contexts has a lower perplexity than HDP",
+    "MC2 has a lower perplexity than npTOT, with any features",
+)
 
 
 def card(*claims):
@@ -72,7 +75,7 @@ def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded)
     table = card(
         claim(HDP, "not reproduced"),
         claim(NPTOT, "reproduced"),
-        claim("timestamp is the best context of MC2", "not testable on these data", "simulated (MC2)"),
+        claim("MC2 has its lowest perplexity with timestamps", "not testable on these data", "simulated (MC2)"),
     )
     assert scorecard.sentences(table, "icml2014") == [
         "Reproduced: MC2 predicts held-out papers better than npTOT.",
@@ -86,7 +89,9 @@ def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded)
 
 def test_numbers_that_decide_are_not_cut_off(nothing_recorded):
     numbers = "words 2,237.6, words+title 2,222.2, words+authors 2,210.9, words+timestamp 2,225.7"
-    (row,) = card(claim("timestamp is the best context of MC2", "inconclusive", numbers=numbers)).to_dict("records")
+    (row,) = card(claim("MC2 has its lowest perplexity with timestamps", "inconclusive", numbers=numbers)).to_dict(
+        "records"
+    )
     assert row["ours"] == numbers
     assert "…" not in (ROOT / "docs/papers/results.md").read_text(encoding="utf-8").partition("end of the scorecard")[0]
 
@@ -106,15 +111,15 @@ def test_a_claim_without_a_verdict_says_why(nothing_recorded):
     ):
         (row,) = card(claim(NPTOT, verdict, numbers="MC2 3, npTOT 4; unigrams 9", reason=why)).to_dict("records")
         assert row["ours"] == ours
-    alone = card(claim(NPTOT, "not run", reason="no Spark here"))
-    assert alone["ours"].tolist() == ["no Spark here"]
+    alone = card(claim(NPTOT, "not run", reason="Spark is not available"))
+    assert alone["ours"].tolist() == ["Spark is not available"]
     timed = card(
         claim(NPTOT, "inconclusive", numbers="3 times", reason="timed while other work ran; times 3 (95% 2 to 4)")
     )
     assert timed["ours"].tolist() == ["3 times; timed while other work ran"]
 
 
-ONE = "x 1 (one of the seeds only, no interval)"
+ONE = "x 1 (one seed, so no interval)"
 
 
 def under(choice, verdict, **more):
@@ -122,7 +127,11 @@ def under(choice, verdict, **more):
 
 
 def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
-    tried = [under("start: 4 topics", "not reproduced"), under("v = 1", "reproduced"), under("v = 2", "inconclusive")]
+    tried = [
+        under("start from 4 topics", "not reproduced"),
+        under("v = 1", "reproduced"),
+        under("v = 2", "inconclusive"),
+    ]
     table = card(claim(HDP, "not reproduced"), claim(NPTOT, "reproduced"), *tried)
     assert table["verdict"].tolist() == ["reproduced under an open choice", "reproduced"]
     assert table["choices"].tolist() == ["under an open choice: v = 1 (1 of 3 choices tried)", ""]
@@ -275,7 +284,7 @@ def test_pages_give_the_same_times():
 
 
 def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
-    fast = "the time of standard collapsed Gibbs is linear in K*"
+    fast = "the time per document of standard collapsed Gibbs is linear in K*"
     kinds = {"target": "nips2012_table1", "dataset": "simulated articles", "data": "simulated (mixture)"}
     table = card(
         claim(NPTOT, "not run"),
@@ -317,4 +326,7 @@ def test_counts_do_not_depend_on_the_order_of_datasets():
     mixed = scorecard.once(known.sample(frac=1.0, random_state=0)).set_index(["target", "claim"])
     assert counted_once["dataset"].to_dict() == mixed["dataset"].to_dict()
     # equally good data: the dataset of the scorecard decides
-    assert counted_once.loc[("icml2014_table2", "MC2 with tags is below MC2 without tags"), "dataset"] == "Cora"
+    assert (
+        counted_once.loc[("icml2014_table2", "MC2 with tags has a lower perplexity than MC2 without tags"), "dataset"]
+        == "Cora"
+    )

@@ -86,7 +86,7 @@ class TestTable1:
         assert 'MC2 as printed is 10.0% above the HDP at best ("v = 10,000, fixed", K 20, M 61)' in said
         assert 'our document level is 15.0% below the HDP at best ("document level (ours)", K 40, M 61)' in said
         assert "none of the 2 printed perplexities with one solution, 1 of the 2 printed perplexities with 8" in said
-        assert said.endswith("reaches none of the 2 printed perplexities: it is +30 to +100% from them.")
+        assert said.endswith("it reaches none of the 2 printed perplexities; the differences are +30 to +100%.")
         assert "cannot be compared" in table1_sensitivity.conclude(table, self.found, self.paper, is_real=False)
 
     def test_rows_are_choices_and_solutions_beside_printed_pairs(self):
@@ -119,17 +119,17 @@ class TestFigure2:
         return pd.DataFrame(rows, columns=columns)
 
     def test_conclusion_counts_choices_and_letters_found(self):
-        table = self.table(("first", 10, 0, 2), ("v = 1,000, fixed", 10, 8, 3), ("start: 4 topics", 10, 5, 0))
+        table = self.table(("first", 10, 0, 2), ("v = 1,000, fixed", 10, 8, 3), ("start from 4 topics", 10, 5, 0))
         said = figure2_sensitivity.conclude(table, 4, 13)
         assert said.startswith(
-            "K = 4 comes out in more than half of the fits for 1 of 3 choices (v = 1,000, fixed), and in 0"
+            "K = 4 is found in more than half of the fits with 1 of 3 choices (v = 1,000, fixed), and in 0"
         )
-        assert said.endswith("No fit of any choice finds more than 3 of the 13 letters.")
+        assert said.endswith("No fit with any choice finds more than 3 of the 13 letters.")
         found = figure2_sensitivity.conclude(self.table(("first", 10, 6, 13)), 4, 13)
-        assert found.endswith("All 13 letters are found by first.")
+        assert found.endswith("All 13 letters are found with first.")
 
     def test_rows_of_3_and_of_6_fits_share_an_axis_of_shares(self):
-        rows = self.table(("first", 6, 6, 0), ("start: 4 topics", 3, 3, 0)).assign(share_right_k=1.0)
+        rows = self.table(("first", 6, 6, 0), ("start from 4 topics", 3, 3, 0)).assign(share_right_k=1.0)
         rows = rows.assign(**dict.fromkeys(("large_clusters", "letters", "nmi"), 1.0))
         ax = figure2_sensitivity.draw(rows, 4, 13).axes[0]
         ends = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
@@ -151,7 +151,10 @@ def test_only_held_out_papers_are_held_against_printed_numbers(held_out, is_real
         f"best found {held_out:,.0f} to 1,200 with 8 solutions averaged, on training papers"
     )
     if verdict == "not reproduced":
-        assert claim.reason == "printed 984.7 for K = 15; best found 990, 0.5% above it"
+        assert (
+            claim.reason
+            == "printed perplexity 984.7 for K = 15; lowest perplexity found 990, 0.5% above the printed one"
+        )
 
 
 class TestOpenChoices:
@@ -169,14 +172,14 @@ class TestOpenChoices:
             self.run("first"),
             self.run("interleaved (ours)", kernel="interleaved"),
             self.run("interleaved, 4 topics", kernel="interleaved", start_topics=4),
-            self.run("start: 4 topics", start_topics=4),
+            self.run("start from 4 topics", start_topics=4),
             self.run("v = 1, with the year", "year", table_concentration=1),
         ]
         longer = self.run("1,000 sweeps", table_concentration=1)
         longer["fit"]["iterations"] = 1000
         assert choices.open_choices([*runs, longer], "first") == {
             "v = 1": ["v = 1", "v = 1, with the year"],
-            "start: 4 topics": ["start: 4 topics"],
+            "start from 4 topics": ["start from 4 topics"],
         }
         assert choices.open_choices(runs, "left out") == {}
 
@@ -227,13 +230,13 @@ class TestOpenChoices:
             scores, tried, paper, ["marginal"], "40 of 600 sweeps", "short chains"
         )
         verdicts = {one.text: one.verdict for one in judged}
-        below = "MC2 without contexts is below HDP"
+        below = "MC2 without contexts has a lower perplexity than HDP"
         assert [verdicts[f"{one}: {below}"] for one in ("low", "wide", "high")] == [
             "reproduced", "inconclusive", "not reproduced",
         ]  # fmt: skip
         clusters = "MC2 finds tens of clusters, as printed"
         assert [verdicts[f"{one}: {clusters}"] for one in ("low", "wide")] == ["reproduced", "not reproduced"]
-        assert verdicts["high: MC2 with timestamp is below MC2 without contexts"] == "reproduced"
+        assert verdicts["high: MC2 with timestamp has a lower perplexity than MC2 without contexts"] == "reproduced"
         assert not any("npTOT" in one or "not run" in one or "authors" in one for one in verdicts)
         assert {(one.whose, one.of, one.size) for one in judged} == {
             ("open choice", "icml2014_table1", "40 of 600 sweeps")

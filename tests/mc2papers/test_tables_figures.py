@@ -111,16 +111,16 @@ class TestPerplexities:
     def test_timestamp_claim_is_computed_from_the_numbers(self, times, verdict):
         scores = [*seeds([], [2300.0, 2302.0, 2301.0]), *seeds(["title"], [2250.0, 2251.0, 2249.0])]
         _, claims = table1.perplexity_table([*scores, *seeds(["year"], times)], PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "timestamp is the best context of MC2"] == verdict
+        assert verdicts(claims)["NIPS", "MC2 has its lowest perplexity with timestamps"] == verdict
 
     def test_a_claim_prints_the_means_and_the_deciding_difference(self):
         scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], [2250.0, 2251.0]), *seeds(["year"], [2200.0, 2202.0])]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-        one = next(claim for claim in claims if claim.text == "timestamp is the best context of MC2")
+        one = next(claim for claim in claims if claim.text == "MC2 has its lowest perplexity with timestamps")
         # of 50 and 49 Student's t with 1 degree of freedom, 12.706 standard errors of 0.5
         assert one.said == (
             "words 2,301.0, words+title 2,250.5, words+timestamp 2,201.0: "
-            "less words+title -49.5 (95% -55.9 to -43.1, 2 seeds)"
+            "difference of perplexity, words+timestamp minus words+title, -49.5 (95% -55.9 to -43.1, 2 seeds)"
         )
         assert one.favours == "any simulator"
 
@@ -131,8 +131,8 @@ class TestPerplexities:
             *seeds(["year"], [2400.0, 2402.0], "npTOT"),
         ]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "npTOT is below HDP"] == "reproduced"
-        assert verdicts(claims)["NIPS", "MC2 is below npTOT, with any features"] == "reproduced"
+        assert verdicts(claims)["NIPS", "npTOT has a lower perplexity than HDP"] == "reproduced"
+        assert verdicts(claims)["NIPS", "MC2 has a lower perplexity than npTOT, with any features"] == "reproduced"
         assert [one.favours for one in claims if one.verdict != "precondition not met"] == [
             "npTOT", "MC2", "MC2", ANY_SIMULATOR,
         ]  # fmt: skip
@@ -140,20 +140,27 @@ class TestPerplexities:
         for hdp, verdict in ((2378.0, "reproduced"), (2376.0, "not testable on these data")):
             other = [one for one in scores if one["method"] != "HDP"] + seeds([], [hdp, hdp + 1], "HDP")
             found = {one.text: one for one in table1.perplexity_table(other, PAPER, ESTIMATORS)[1]}
-            below = found["MC2 is below npTOT, with any features"]
+            below = found["MC2 has a lower perplexity than npTOT, with any features"]
             assert below.verdict == verdict
-        why = "npTOT is 1% above HDP here, but 3% below in the paper, so it does not count as a rival; "
-        why += "MC2 words against npTOT, %"
+        why = "the perplexity of npTOT is 1% above HDP here, but 3% below HDP in the paper, so npTOT does not count "
+        why += "as a rival; change of perplexity in %, MC2 (words) against npTOT, "
         assert below.reason.startswith(why)
-        assert found["MC2 without contexts is below HDP"].verdict == "reproduced"  # the HDP is the reference
-        numbers = {one.text: one.said for one in claims}["npTOT is below HDP"]
-        assert numbers.startswith("npTOT 2,401.0, HDP 2,500.5: npTOT words+timestamp against HDP, % -4.0 (95% ")
+        assert (
+            found["MC2 without contexts has a lower perplexity than HDP"].verdict == "reproduced"
+        )  # the HDP is the reference
+        numbers = {one.text: one.said for one in claims}["npTOT has a lower perplexity than HDP"]
+        assert numbers.startswith(
+            "npTOT 2,401.0, HDP 2,500.5: change of perplexity in %, npTOT (words+timestamp) against HDP, -4.0 (95% "
+        )
         _, claims = table1.perplexity_table([*scores, *seeds(["title"], [2450.0, 2452.0])], PAPER, ESTIMATORS)
         assert (
-            verdicts(claims)["NIPS", "MC2 is below npTOT, with any features"] == "not reproduced"
+            verdicts(claims)["NIPS", "MC2 has a lower perplexity than npTOT, with any features"] == "not reproduced"
         )  # one MC2 row above is enough
         _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "MC2 is below npTOT, with any features"] == "precondition not met"
+        assert (
+            verdicts(claims)["NIPS", "MC2 has a lower perplexity than npTOT, with any features"]
+            == "precondition not met"
+        )
 
     @pytest.mark.parametrize(
         ("hdp", "verdict"),
@@ -163,8 +170,8 @@ class TestPerplexities:
         """As ICML14 says of its table 1: better than the HDP even without contexts."""
         scores = [*seeds([], [2300.0, 2302.0]), *seeds(["year"], [2100.0, 2102.0]), *seeds([], hdp, "HDP")]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "MC2 without contexts is below HDP"] == verdict
-        with_contexts = verdicts(claims)["NIPS", "MC2 with any context is below HDP"]
+        assert verdicts(claims)["NIPS", "MC2 without contexts has a lower perplexity than HDP"] == verdict
+        with_contexts = verdicts(claims)["NIPS", "MC2 with any context has a lower perplexity than HDP"]
         assert with_contexts == ("precondition not met" if not hdp else "reproduced")
 
     @pytest.mark.parametrize(
@@ -180,10 +187,13 @@ class TestPerplexities:
         scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], titles), *seeds(["year"], [2100.0, 2102.0])]
         _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         found = verdicts(claims)
-        assert found["NIPS", "MC2 with title is below MC2 without contexts"] == verdict
-        assert found["NIPS", "MC2 with timestamp is below MC2 without contexts"] == "reproduced"
+        assert found["NIPS", "MC2 with title has a lower perplexity than MC2 without contexts"] == verdict
+        assert found["NIPS", "MC2 with timestamp has a lower perplexity than MC2 without contexts"] == "reproduced"
         _, claims = table1.perplexity_table(scores[:2], PAPER, ESTIMATORS)
-        assert verdicts(claims)["NIPS", "MC2 with timestamp is below MC2 without contexts"] == "precondition not met"
+        assert (
+            verdicts(claims)["NIPS", "MC2 with timestamp has a lower perplexity than MC2 without contexts"]
+            == "precondition not met"
+        )
 
     @pytest.mark.parametrize(
         ("clusters", "verdict"),
@@ -249,19 +259,27 @@ class TestPerplexities:
             ("unigrams", "words"): "704.0",
         }
         found = {one.text: one for one in claims}
-        below = found["MC2 is below npTOT, with any features"]
+        below = found["MC2 has a lower perplexity than npTOT, with any features"]
         assert below.verdict == "not testable on these data"
         assert below.numbers == "MC2 704.0, npTOT 747.5; unigrams 704.0"
-        assert below.reason.startswith("MC2 and npTOT no more than 1% below unigrams; MC2 words against npTOT, % -6.0 ")
+        assert below.reason.startswith(
+            "the perplexity of MC2 and of npTOT is not more than 1% below the perplexity of unigrams; "
+            "change of perplexity in %, MC2 (words) against npTOT, -6.0 "
+        )
         # what speaks against a claim stands
-        for text in ("npTOT is below HDP", "MC2 without contexts is below HDP", "MC2 with any context is below HDP"):
+        for text in (
+            "npTOT has a lower perplexity than HDP",
+            "MC2 without contexts has a lower perplexity than HDP",
+            "MC2 with any context has a lower perplexity than HDP",
+        ):
             assert found[text].verdict == "not reproduced"
         without = table1.perplexity_table(fits, PAPER, ESTIMATORS)
         assert "†" not in table1.format_perplexity_table(without[0], ESTIMATORS).to_csv()
-        below = {one.text: one for one in without[1]}["MC2 is below npTOT, with any features"]
+        below = {one.text: one for one in without[1]}["MC2 has a lower perplexity than npTOT, with any features"]
         assert below.verdict == "not testable on these data"
         assert below.reason.startswith(
-            "npTOT is 12% above HDP here, but 3% below in the paper, so it does not count as a rival; "
+            "the perplexity of npTOT is 12% above HDP here, but 3% below HDP in the paper, so npTOT does not count as "
+            "a rival; "
         )
         tables.write_table(tmp_path / "t", table, table1.format_perplexity_table(table, ESTIMATORS), "t")
         assert '<td class="number">747.5 ± 0.0 * †</td>' in (tmp_path / "t.html").read_text()
@@ -294,7 +312,9 @@ class TestPerplexities:
         assert any("or by left_to_right (*) if" in note for note in table1.TARGET.notes)
         assert shown.loc["HDP", ["K", "M"]].tolist() == ["", "50"]
         assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
-        assert {one.text: one.numbers for one in claims}["timestamp is the best context of MC2"] == "words 2,500.0"
+        assert {one.text: one.numbers for one in claims}[
+            "MC2 has its lowest perplexity with timestamps"
+        ] == "words 2,500.0"
 
 
 @pytest.fixture(scope="module")
@@ -438,13 +458,14 @@ class TestSizes:
     def test_robustness_by_contexts_is_judged_at_every_size(self, gains, spread, verdict):
         judged = sizes.judge_sizes(sizes_rows(gains, spread))
         assert [one.text for one in judged[:2]] == [
-            "context makes recovery more robust at every document length",
-            "context makes recovery more robust at every number of documents",
+            "the context makes the recovery of clusters more robust (higher NMI) at every document length",
+            "the context makes the recovery of clusters more robust (higher NMI) at every number of documents",
         ]
         assert [one.verdict for one in judged] == [verdict, verdict, "precondition not met"]
         if verdict == "reproduced":
             # 0.100, 0.101 and 0.102: 4.3027 standard errors of 0.001 / 3 ** 0.5
-            numbers = "gain in NMI +0.101 at 5, +0.300 at 20: gain at 5 +0.101 (95% +0.099 to +0.103, 3 repeats)"
+            numbers = "gain in NMI +0.101 at 5, +0.300 at 20: "
+            numbers += "gain in NMI at 5 words per document +0.101 (95% +0.099 to +0.103, 3 repeats)"
             assert judged[0].said == numbers
 
     @pytest.mark.parametrize(
@@ -457,10 +478,13 @@ class TestSizes:
         level = dict(zip((5, 20, 80), by_length, strict=True))
         rows.loc[long, "nmi"] += rows.loc[long, "n_tokens"].map(level)
         claim = sizes.judge_sizes(rows)[-1]
-        text = "longer documents add very little beyond some length"
+        text = "beyond some length, longer documents raise the NMI very little"
         assert (claim.text, claim.verdict, claim.favours) == (text, verdict, "")
         if verdict == "reproduced":
-            assert "without NMI +0.400 from 5 to 20, +0.050 from 20 to 80: difference with context" in claim.said
+            assert (
+                "without context NMI +0.400 from 5 to 20, +0.050 from 20 to 80: "
+                "later gain in NMI minus earlier gain in NMI, with context" in claim.said
+            )
 
     def test_the_figure_has_both_lines_and_names_its_repeats(self):
         figure = sizes.draw(sizes.summarise(sizes_rows({5: 0.3, 20: 0.1})))

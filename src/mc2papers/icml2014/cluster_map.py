@@ -120,18 +120,21 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     by_cluster = neighbours_alike(drawn).groupby(drawn["cluster"]).mean()
     chance = float((drawn["cluster"].value_counts(normalize=True) ** 2).sum())
     text = (
-        f"{len(by_cluster)} clusters are separated ({SEPARATED:.0%} of neighbours in the same cluster, our threshold)"
+        f"the {len(by_cluster)} largest clusters are separated on the map (on average, at least {SEPARATED:.0%} of an "
+        "image's nearest neighbours are in its cluster, our threshold)"
     )
     numbers = (
         f"{means[drawn['seed'].iloc[0]]:.0%} of nearest neighbours on the map are in the same cluster (required: "
         f"{SEPARATED:.0%}); from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance; "
         f"{of_classes:.0%} are of the same class"
     )
-    share = mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")
+    share = mean_of(
+        "share of neighbours in the same cluster", list(means.values()), above=SEPARATED, digits=2, over="fits"
+    )
     claim = judge(dataset, text, [share], numbers, favours=MC2)
     if claim.verdict != REPRODUCED and of_classes < SEPARATED:
         why = f"the map does not even separate the true classes ({of_classes:.0%} of neighbours in the same class)"
-        return unmet(dataset, text, f"{why}; clusters: {claim.reason}", claim.numbers)
+        return unmet(dataset, text, f"{why}; {claim.reason}", claim.numbers)
     return claim
 
 

@@ -22,8 +22,8 @@ def _build(files: Files, options: Options) -> Built:
     figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
     match = not_run(
         ORIGINS["pnas"].title,
-        "the topic's years match those of Google Scholar's first 50 hits for its word",
-        "the paper does not print the hits of 2014, and a search of today gives others",
+        "the years of the topic match the years of Google Scholar's first 50 hits for its word",
+        "the paper does not print the hits of 2014, and a search today gives other hits",
     )
     return Built(table, figure=figure, claims=[match])
 

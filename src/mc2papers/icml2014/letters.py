@@ -240,7 +240,7 @@ def judge_rivals(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> lis
     names, n_letters = list(bitmaps()), len(truth.word_given_topic)
     texts = (
         f"LDA and HDP recover the {n_letters} letters less well than MC2",
-        "LDA and HDP recover M and N, and I and T, less well than MC2",
+        "LDA and HDP recover the letters M, N, I and T less well than MC2",
     )
     if absent := [method for method in (MC2, *RIVALS) if not models.get(method)]:
         return [unmet("letters", text, f"no fit of {' and '.join(absent)}") for text in texts]
@@ -260,7 +260,8 @@ def judge_rivals(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> lis
     judged, chosen = [], ([*range(n_letters)], [names.index(letter) for pair in PAIRS for letter in pair])
     for text, letters, detail in zip(texts, chosen, details, strict=True):
         mean = {method: one[letters].mean(axis=1) for method, one in away.items()}
-        leads = [difference(mean[one], mean[MC2], above=0, digits=2, name=f"{one} less MC2") for one in RIVALS]
+        named = {one: f"mean distance of topics from letters, {one} minus {MC2}," for one in RIVALS}
+        leads = [difference(mean[one], mean[MC2], above=0, digits=2, name=name) for one, name in named.items()]
         numbers = ", ".join(f"{method} {one.mean():.2f}" for method, one in mean.items())
         judged.append(judge("letters", text, leads, f"mean distance {numbers}; {detail}", favours=MC2))
     return judged
@@ -289,26 +290,28 @@ def judge_recovery(
     # claim, short name of the outcome, whether each fit has it, our numbers
     recovered: list[tuple[str, str, list[bool], str]] = [
         (
-            f"{sweeps} sweeps recover K = {n_clusters}",
+            f"{sweeps} sweeps find exactly {n_clusters} clusters",
             f"K = {n_clusters} in",
             [one == n_clusters for one in clusters],
             f"K {_span(clusters)}; clusters with at least {LARGE:.0%} of the documents {_span(large)}",
         ),
         (
-            f"the {n_clusters} clusters are the words ({IDENTIFIED:.0%} of the documents, our threshold)",
-            "identified in",
+            f"each of the {n_clusters} clusters corresponds to one word of the letters data (at least "
+            f"{IDENTIFIED:.0%} of the documents are in the cluster of their word, our threshold)",
+            "all words identified in",
             [one >= IDENTIFIED for one in shares],
-            f"{min(shares):.0%} to {max(shares):.0%} of the documents",
+            f"{min(shares):.0%} to {max(shares):.0%} of the documents are in the cluster of their word",
         ),
         (
-            f"the context of each cluster is almost the truth (densities overlap by {ALMOST:.0%}, our threshold)",
-            "all overlap in",
+            f"the context distribution of each cluster is close to the true one (their densities overlap by at least "
+            f"{ALMOST:.0%}, our threshold)",
+            "all densities overlap enough in",
             [one >= ALMOST for one in overlaps],
             f"least overlap of a word's cluster {min(overlaps):.0%} to {max(overlaps):.0%}",
         ),
         (
-            f"{sweeps} sweeps recover all {n_letters} letters",
-            f"{n_letters} letters in",
+            f"{sweeps} sweeps find all {n_letters} letters",
+            f"all {n_letters} letters found in",
             [one == n_letters for one in found],
             f"letters found {_span(found)}; M {topics}",
         ),

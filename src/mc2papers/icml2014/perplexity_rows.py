@@ -130,13 +130,14 @@ def judge_order(
     # the row against the claim, or the nearest to it
     means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
     numbers = f"{name} {means[0]:,.1f}, {other} {means[1]:,.1f}"
-    leads = [change(low[one], high[two], f"{name} {one} against {other}, %") for one in low for two in high]
+    leads = [change(low[one], high[two], f"{name} ({one}) against {other}") for one in low for two in high]
     if unigrams is None:
         return unless(judge(dataset, text, leads, numbers, name if favours is None else favours), no_rival)
     level = float(unigrams.mean())
     claim = judge(dataset, text, leads, f"{numbers}; unigrams {level:,.1f}", name if favours is None else favours)
     idle = [one for one, mean in zip((name, other), means, strict=True) if not leaves_start(level, mean)]
-    return unless(claim, f"{' and '.join(idle)} no more than {GAIN:.0%} below unigrams" if idle else no_rival)
+    why = f"the perplexity of {' and of '.join(idle)} is not more than {GAIN:.0%} below the perplexity of unigrams"
+    return unless(claim, why if idle else no_rival)
 
 
 def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, pd.Series], paper: pd.DataFrame) -> str:
@@ -159,7 +160,8 @@ def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, 
     if there >= 0 or here <= GAIN:
         return ""
     return (
-        f"{name} is {here:.0%} above {other} here, but {-there:.0%} below in the paper, so it does not count as a rival"
+        f"the perplexity of {name} is {here:.0%} above {other} here, but {-there:.0%} below {other} in the paper, so "
+        f"{name} does not count as a rival"
     )
 
 

@@ -11,6 +11,7 @@ from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, difference, judge, unmet
 
 _AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
+_UNITS = {"n_tokens": "words per document", "n_documents": "documents"}
 _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
 
 
@@ -78,27 +79,29 @@ def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
         gains = {size: table[size][True] - table[size][False] for size in sorted(table.columns.unique(axis))}
         numbers = "gain in NMI " + ", ".join(f"{gain.mean():+.3f} at {size}" for size, gain in gains.items())
         leads = [
-            difference(table[size][True], table[size][False], above=0, digits=3, over="repeats", name=f"gain at {size}")
-            for size in gains
+            difference(table[size][True], table[size][False], above=0, digits=3, over="repeats", name=name)
+            for size, name in ((size, f"gain in NMI at {size} {_UNITS[axis]}") for size in gains)
         ]
-        text = f"context makes recovery more robust at every {label.replace('words per document', 'document length')}"
+        sizes = label.replace("words per document", "document length")
+        text = f"the context makes the recovery of clusters more robust (higher NMI) at every {sizes}"
         claims.append(judge("letters", text, leads, numbers, favours=MC2))
     return [*claims, _judge_lengths(_by_repeat(rows, "n_tokens"))]
 
 
 def _judge_lengths(table: pd.DataFrame) -> Claim:
     lengths = sorted(table.columns.unique("n_tokens"))
-    text = "longer documents add very little beyond some length"
+    text = "beyond some length, longer documents raise the NMI very little"
     if len(lengths) < 3:
-        return unmet("letters", text, f"{len(lengths)} lengths of documents only")
+        return unmet("letters", text, f"only {len(lengths)} lengths of documents were fitted")
     short, middle, long = lengths[0], lengths[len(lengths) // 2], lengths[-1]
     numbers, slower = [], []
-    for with_context, name in ((True, "with context"), (False, "without")):
+    for with_context, name in ((True, "with context"), (False, "without context")):
         first = table[middle][with_context] - table[short][with_context]
         later = table[long][with_context] - table[middle][with_context]
         gains = f"{first.mean():+.3f} from {short} to {middle}, {later.mean():+.3f} from {middle} to {long}"
         numbers.append(f"{name} NMI {gains}")
-        slower.append(difference(later, first, below=0, digits=3, over="repeats", name=f"difference {name}"))
+        said = f"later gain in NMI minus earlier gain in NMI, {name},"
+        slower.append(difference(later, first, below=0, digits=3, over="repeats", name=said))
     return judge("letters", text, slower, ", ".join(numbers))
 
 

@@ -51,9 +51,10 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
     numbers = ", ".join(f"{features} {values.mean():,.1f}" for features, values in mc2.items())
     printed = paper[paper["dataset"] == dataset]
     levels = printed[printed["method"] == "MC2"].set_index("features")["perplexity"]
-    text, others = "timestamp is the best context of MC2", [one for one in mc2 if one != _TIME]
+    text, others = "MC2 has its lowest perplexity with timestamps", [one for one in mc2 if one != _TIME]
     if _TIME in mc2 and others:
-        leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
+        named = {one: f"difference of perplexity, {_TIME} minus {one}," for one in others}
+        leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=name) for one, name in named.items()]
         best = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
     else:
         best = unmet(dataset, text, "MC2 was not fitted both with and without years", numbers)
@@ -61,20 +62,24 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
     for one in dict.fromkeys([*levels.index, *mc2]):
         if one == _WORDS:
             continue
-        text = f"MC2 with {one.removeprefix('words+')} is below MC2 without contexts"
+        text = f"MC2 with {one.removeprefix('words+')} has a lower perplexity than MC2 without contexts"
         if one in mc2 and _WORDS in mc2:
             size = 100 * (1 - levels.get(one, np.nan) / levels.get(_WORDS, np.nan))
             said = f"{one} {mc2[one].mean():,.1f}, words {mc2[_WORDS].mean():,.1f}; printed {-size:+.1f}%"
-            gain = change(mc2[one], mc2[_WORDS], f"{one} against words, %", claimed=size)
+            gain = change(mc2[one], mc2[_WORDS], f"{one} against words", claimed=size)
             better.append(judge(dataset, text, [gain], said, favours=ANY_SIMULATOR))
         else:
             better.append(unmet(dataset, text, "MC2 was not fitted both with and without this context", numbers))
     hdp = {features: values for features, values in by_method["HDP"].items() if features == _WORDS}
     below = (
-        ("npTOT is below HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),
-        ("MC2 is below npTOT, with any features", ("MC2", mc2), ("npTOT", by_method["npTOT"])),
-        ("MC2 without contexts is below HDP", ("MC2", {_WORDS: mc2[_WORDS]} if _WORDS in mc2 else {}), ("HDP", hdp)),
-        ("MC2 with any context is below HDP", ("MC2", contexts), ("HDP", hdp)),
+        ("npTOT has a lower perplexity than HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),
+        ("MC2 has a lower perplexity than npTOT, with any features", ("MC2", mc2), ("npTOT", by_method["npTOT"])),
+        (
+            "MC2 without contexts has a lower perplexity than HDP",
+            ("MC2", {_WORDS: mc2[_WORDS]} if _WORDS in mc2 else {}),
+            ("HDP", hdp),
+        ),
+        ("MC2 with any context has a lower perplexity than HDP", ("MC2", contexts), ("HDP", hdp)),
     )
     unigrams = by_method.get(UNIGRAMS, {}).get(_WORDS)
     return [
@@ -98,10 +103,11 @@ def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd
     clusters: dict[str, list[float]] = {}
     for one in found:
         clusters.setdefault(FEATURES[tuple(sorted(one["contexts"]))], []).append(one["clusters"])
-    bounds = [mean_of(f"K of {name}", one, above=least, digits=1) for name, one in clusters.items()]
-    bounds += [mean_of(f"K of {name}", one, below=most, digits=1) for name, one in clusters.items()]
+    named = {f"K with {_WORDS} only" if name == _WORDS else f"K with {name}": one for name, one in clusters.items()}
+    bounds = [mean_of(name, one, above=least, digits=1) for name, one in named.items()]
+    bounds += [mean_of(name, one, below=most, digits=1) for name, one in named.items()]
     said = ", ".join(f"{name} {np.mean(one):,.0f}" for name, one in clusters.items())
-    return judge(dataset, text, bounds, f"K of {said}; printed {least} to {most}", favours=ANY_SIMULATOR)
+    return judge(dataset, text, bounds, f"K with {said}; printed {least} to {most}", favours=ANY_SIMULATOR)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

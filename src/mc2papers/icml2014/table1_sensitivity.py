@@ -123,7 +123,10 @@ def judge_search(dataset: str, found: pd.DataFrame, paper: pd.DataFrame, is_real
     The result is the best that a search found; its solutions are local optima, so better ones may exist. There is one
     search, so there is no variation over seeds.
     """
-    text = "as many word distributions as printed clusters reach the printed perplexities on held-out papers"
+    text = (
+        "with as many word distributions as printed clusters, a search reaches the printed perplexities on held-out "
+        "papers"
+    )
     one, most = (_of_printed(found, paper, end) for end in ("first", "last"))
     n, held_out = f"{most['solutions'].iloc[0]:.0f}", most[_HELD_OUT].min(axis=1).to_numpy()
     numbers = (
@@ -132,12 +135,15 @@ def judge_search(dataset: str, found: pd.DataFrame, paper: pd.DataFrame, is_real
         f"{one['training'].min():,.0f} to {one['training'].max():,.0f}"
     )
     if not is_real:
-        return replace(untestable(dataset, text, "the printed perplexities are of the real papers", numbers), of=_OF)
+        return replace(
+            untestable(dataset, text, "the printed perplexities were measured on the real papers", numbers), of=_OF
+        )
     statistics = [
         Statistic(
             printed - best,
             printed - best,
-            f"printed {printed:,.1f} for K = {k:.0f}; best found {best:,.0f}, {_said(best / printed - 1)} it",
+            f"printed perplexity {printed:,.1f} for K = {k:.0f}; lowest perplexity found {best:,.0f}, "
+            f"{_said(best / printed - 1)} the printed one",
         )
         for printed, k, best in zip(paper["perplexity"], paper["clusters"], held_out, strict=True)
     ]

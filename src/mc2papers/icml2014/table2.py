@@ -43,7 +43,9 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Iterator
     unigrams = fits.get((UNIGRAMS, "SIFT"))
     for (low, high), favours in zip(pairwise(ORDER), (ANY_SIMULATOR, MC2), strict=True):
         better, worse = ((ORDER[key], {key[1]: fits[key]} if key in fits else {}) for key in (low, high))
-        yield judge_order(dataset, f"{ORDER[low]} is below {ORDER[high]}", better, worse, unigrams, favours)
+        yield judge_order(
+            dataset, f"{ORDER[low]} has a lower perplexity than {ORDER[high]}", better, worse, unigrams, favours
+        )
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

@@ -96,22 +96,30 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
     printed = {share: paper[paper[KEY] == share].iloc[0] for share in (0, 100)}
     wanted = {name: float(printed[0][name]) - float(printed[100][name]) for name in MEASURES}
     said = ", ".join(f"{label} {wanted[name]:.3f}" for name, label in MEASURES.items())
-    texts = f"contexts gain as much as printed ({said})", "all measures degrade gracefully up to 50% missing"
+    texts = (
+        f"contexts raise the agreement by at least the printed gains ({said})",
+        "all measures degrade gracefully if up to 50% of the contexts are missing",
+    )
     dataset, gains, whole, left, rises, numbers = scores[0]["title"], [], [], [], [], []
     for name, label in MEASURES.items():
         values = by_share(scores, name)
         shares = [*values.columns.to_numpy(float)]
         if not {0.0, 50.0, 100.0} <= set(shares):
-            return [unmet(dataset, text, "no fits at 0%, 50% and 100%") for text in texts]
+            return [unmet(dataset, text, "no fits with 0%, 50% and 100% of the contexts missing") for text in texts]
         numbers.append(f"{label} {values[0.0].mean():.3f} at 0%, {values[50.0].mean():.3f} at 50%, "
                        f"{values[100.0].mean():.3f} at 100%")  # fmt: skip
         whole.append(difference(values[0.0], values[100.0], above=0, digits=3))
         about: dict[str, Any] = {"digits": 3, "name": f"gain in {label}", "size": wanted[name]}
         gains.append(difference(values[0.0], values[100.0], above=0, **about))
-        left.append(difference(values[50.0], values[100.0], above=0, digits=3, name=f"{label}, 50% ahead of 100%"))
+        about = {"digits": 3, "name": f"{label} with 50% missing minus {label} with 100% missing"}
+        left.append(difference(values[50.0], values[100.0], above=0, **about))
         rises += [
             difference(
-                values[few], values[more], below=0, digits=3, name=f"{label}, rise from {more:.0f}% to {few:.0f}%"
+                values[few],
+                values[more],
+                below=0,
+                digits=3,
+                name=f"rise of {label} from {more:.0f}% to {few:.0f}% missing",
             )
             for more, few in pairwise(share for share in shares if share <= 50)
         ]

@@ -141,30 +141,38 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Cla
         if method == "MC2" and dataset in TAGGED:
             at = {name: printed["ICML 14, table 3", name] for name in MEASURES}
             said = ", ".join(f"{label} {at[name]:.3f}" for name, label in MEASURES.items())
-            change, text = printed["ICML 14, table 2", "perplexity"], "MC2 with tags is below MC2 without tags"
+            change, text = (
+                printed["ICML 14, table 2", "perplexity"],
+                "MC2 with tags has a lower perplexity than MC2 without tags",
+            )
             claims.append(_of_perplexity("icml2014_table2", title, text, here, change))
-            text = f"contexts gain as much as printed ({said})"
+            text = f"contexts raise the agreement by at least the printed gains ({said})"
             claims.append(_of_measures("icml2014_table3", title, text, here, at))
         elif method == "SVI-MC2" and dataset in TAGGED:
             change = printed["UAI 16, table 2, MeSH", "perplexity"]
-            text = "SVI-MC2 with contexts is below SVI-MC2 without"
+            text = "SVI-MC2 with contexts has a lower perplexity than SVI-MC2 without contexts"
             claims.append(_of_perplexity("uai2016_table2", title, text, here, change))
-            text = "all four measures higher with 100% of contexts than with none"
+            text = "all four measures are higher with 100% of the contexts than with none"
             claims.append(_of_measures("uai2016_table4", title, text, here, dict.fromkeys(MEASURES, 0.0)))
         elif method == DOCUMENT_LEVEL:
             text = f"{method}: {{}} with {context} than with the words alone"
-            claims.append(_ours(_of_perplexity("", title, text.format("perplexity lower"), here)))
+            claims.append(_ours(_of_perplexity("", title, text.format("the perplexity is lower"), here)))
             if not _has_classes(here):
                 continue
-            for measure, label in (("recommended_ari", "recommended clusters"), ("fixed_ari", "K fixed")):
-                said = text.format(f"ARI higher ({label})")
+            for measure, label in (
+                ("recommended_ari", "the ARI of the recommended clusters is higher"),
+                ("fixed_ari", "with K fixed, the ARI is higher"),
+            ):
+                said = text.format(label)
                 claims.append(_ours(_of_measures("", title, said, here, {measure: 0.0})))
-            said = f"{method}: ARI higher (recommended clusters) with {context} than with contexts of random documents"
+            said = f"{method}: the ARI of the recommended clusters is higher with {context} "
+            said += "than with the same context of random documents"
             claims.append(_ours(_of_measures("", title, said, here, {"recommended_ari": 0.0}, RANDOM)))
             rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
             rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)
             if len(rival):
-                said = f"{method}: K fixed, ARI with {context} at least that of K-means with words and context"
+                said = f"{method}: with K fixed and {context}, the ARI is at least the ARI of K-means "
+                said += "with words and context"
                 both = pd.concat([here, rival])
                 claims.append(_ours(_of_measures("", title, said, both, {"fixed_ari": 0.0}, KMEANS)))
     return claims
@@ -175,7 +183,7 @@ def _ours(claim: Claim) -> Claim:
 
 
 def _of_perplexity(target: str, title: str, text: str, here: pd.DataFrame, printed: float = 0.0) -> Claim:
-    label = GAINS["perplexity"][0]
+    label = "change of perplexity in %"
     about: dict[str, Any] = {"below": 0.0, "digits": 1, "is_difference": True, "size": 100 * GAIN}
     lead = mean_of(label, gain(here, "perplexity"), **about, claimed=abs(printed))
     first, second = (here.loc[here["given"] == given, "perplexity"].mean() for given in (CONTEXT, WORDS))
@@ -189,11 +197,11 @@ def _of_measures(
     target: str, title: str, text: str, here: pd.DataFrame, sizes: Mapping[str, float], over: str = WORDS
 ) -> Claim:
     leads: list[Statistic] = []
-    labels = {**MEASURES, **{name: label.removeprefix("gain in ") for name, (label, _) in GAINS.items()}}
+    labels = {**MEASURES, "recommended_ari": "ARI of the recommended clusters", "fixed_ari": "ARI with K fixed"}
     numbers = []
     for name, size in sizes.items():
         found = gain(here, name, over=over)
-        leads.append(mean_of(labels[name], found, above=0.0, digits=3, is_difference=True, size=size))
+        leads.append(mean_of(f"gain in {labels[name]}", found, above=0.0, digits=3, is_difference=True, size=size))
         means = (here.loc[here["given"] == given, name].mean() for given in (CONTEXT, over))
         numbers.append(f"{labels[name]} " + " against ".join(f"{one:.3f}" for one in means))
     return replace(judge(title, text, leads, ", ".join(numbers)), of=target)

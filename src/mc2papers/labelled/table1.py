@@ -137,17 +137,31 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
         for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
-            text = f"{MEASURES[measure]} of {method} at least that of K-means with K fixed"
+            text = f"the {MEASURES[measure]} of {method} is at least the {MEASURES[measure]} of K-means with K fixed"
             judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
         if (_FIXED, "") in here:
             judged += [
-                _compared(dataset, f"K fixed, ARI at least that of {rival}", here, "ari", (_FIXED, ""), (rival, ""))
+                _compared(
+                    dataset,
+                    f"with K fixed, the ARI is at least the ARI of {rival}",
+                    here,
+                    "ari",
+                    (_FIXED, ""),
+                    (rival, ""),
+                )
                 for rival in _TOLD_RIVALS
             ]
         if (_CUT, "") in here:
             judged += _of_cut(dataset, here, classes[dataset])
         judged += [
-            _compared(dataset, f"NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, ""))
+            _compared(
+                dataset,
+                f"the NMI of {method} is higher with {contexts} than without",
+                here,
+                "nmi",
+                (method, contexts),
+                (method, ""),
+            )
             for method, contexts in here
             if contexts
         ]
@@ -174,20 +188,28 @@ def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> l
     classes."""
     cut = here[_CUT, ""]
     ratio = cut["clusters"] / n_classes
-    bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
-    bounds += [mean_of("times the classes", ratio, below=_TIMES, digits=2)]
-    text = f"K inferred, clusters of the recommended cut within a factor {_TIMES:.0f} of the classes"
+    bounds = [mean_of("clusters divided by classes", ratio, above=1.0 / _TIMES, digits=2)]
+    bounds += [mean_of("clusters divided by classes", ratio, below=_TIMES, digits=2)]
+    text = (
+        "with K inferred, the number of clusters of the recommended cut is within a factor of "
+        f"{_TIMES:.0f} of the number of classes"
+    )
     of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2, whose=OURS)
-    text = f"K inferred, ARI of the recommended cut at least that of {_FREE_RIVAL}"
+    text = f"with K inferred, the ARI of the recommended cut is at least the ARI of {_FREE_RIVAL}"
     of_free = _compared(dataset, text, here, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
-    text = f"K inferred, ARI of the recommended cut at least {_SHARE} of that of the best rival with K fixed"
+    text = (
+        f"with K inferred, the ARI of the recommended cut is at least {_SHARE} times the ARI of the best rival with K "
+        "fixed"
+    )
     rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
     if not rivals:
         return [unmet(dataset, text, "no fit of a rival with K fixed", whose=OURS), of_free, of_size]
     best = max(rivals, key=lambda one: here[one, ""]["ari"].mean())
     first, second = cut["ari"], here[best, ""]["ari"]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
-    lead = difference(first, _SHARE * second, above=0, digits=3, name=f"less {_SHARE} of it")
+    lead = difference(
+        first, _SHARE * second, above=0, digits=3, name=f"ARI minus {_SHARE} times the ARI of the best rival"
+    )
     return [judge(dataset, text, [lead], numbers, MC2, OURS), of_free, of_size]
 
 
@@ -205,7 +227,8 @@ def _compared(
             return unmet(dataset, text, why, whose=OURS)
     first, second = here[one][measure], here[other][measure]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
-    claim = judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, MC2, OURS)
+    lead = difference(first, second, above=0, digits=3, name=f"difference of {MEASURES[measure]}")
+    claim = judge(dataset, text, [lead], numbers, MC2, OURS)
     ends = [
         degenerate(here[key]["clusters"], here[key]["documents"].iloc[0], " with ".join(filter(None, key)))
         for key in (one, other)

@@ -53,7 +53,7 @@ OUR_PRIORS: dict[str, Any] = {"topic_word_prior": 0.01, "weight_prior": 1.0}
 BITS = 32
 #: a VI counts as reached when it is no more than this factor above
 WITHIN = 1.01
-_ALLOWED = "less the baseline's and 1%"
+_ALLOWED = f"final VI minus {WITHIN} times the final VI of the baseline"
 #: reason why chains are not judged: no document moves, and their VI is that of one cluster
 ONE_CLUSTER = "all documents are in one cluster at the end of every fit"
 
@@ -167,11 +167,13 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
     name, whose = _prefix(method), PAPERS_OWN if method == FASTEX else OURS
     quality, speed = (
-        f"{name}as good as the baseline in the end",
-        f"{name}reaches the baseline's VI sooner by about the printed factor",
+        f"{name}the final VI is at most {WITHIN - 1:.0%} above the final VI of the baseline",
+        f"{name}the final VI of the baseline is reached sooner, by about the printed factor",
     )
     if ours.empty or rival.empty:
-        return [unmet(dataset, text, "no fit", whose=whose) for text in (quality, speed)]
+        return [
+            unmet(dataset, text, "no fit of the method or of the baseline", whose=whose) for text in (quality, speed)
+        ]
     numbers = f"VI {mean_sd(ours['vi_bits'], 2)}, baseline {mean_sd(rival['vi_bits'], 2)} bits"
     one_cluster = int((rival["in_use"] == 1).sum())
     if one_cluster == len(rival) or not leaves_start(rival["first_vi_bits"].mean(), rival["vi_bits"].mean()):
@@ -189,7 +191,9 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
         if n_missing
         else f"{reached.mean():.1f} times"
     )
-    sooner = ratio_of("times", reached, above=1, digits=1, size=of_order(times) - 1)
+    sooner = ratio_of(
+        "time of the baseline divided by time of the method", reached, above=1, digits=1, size=of_order(times) - 1
+    )
     return [as_good, judge(dataset, speed, [sooner], f"{said}; printed {times:g} times", whose=whose)]
 
 
@@ -214,7 +218,7 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
     """
     here = fits[(fits["dataset"] == dataset) & (fits["method"] == method)]
     last = here.pivot(index="seed", columns="bits", values="vi_bits")
-    text = f"no gain beyond {enough} bits"
+    text = f"signatures longer than {enough} bits lower the final VI by at most {WITHIN - 1:.0%}"
     longer = [bits for bits in last.columns.to_numpy(int) if bits > enough]
     if enough not in last or not longer:
         return unmet(dataset, text, f"not fitted both with {enough} bits and with more")
@@ -222,8 +226,11 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
     if (here["in_use"] == 1).all():
         return unmet(dataset, text, ONE_CLUSTER, numbers)
     gains = [
-        difference(last[enough], last[bits] * WITHIN, below=0, digits=2, name=f"gain at {bits} bits beyond 1%")
-        for bits in longer
+        difference(last[enough], last[bits] * WITHIN, below=0, digits=2, name=name)
+        for bits, name in (
+            (bits, f"final VI with {enough} bits minus {WITHIN} times the final VI with {bits} bits,")
+            for bits in longer
+        )
     ]
     return judge(dataset, text, gains, numbers)
 
@@ -238,8 +245,11 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
     """
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
-    texts = (f"{many} bits converge sooner than {few}", f"{many} bits have a higher acceptance ratio than {few}")
-    lacking = "fitted with one number of bits only" if few == many else ""
+    texts = (
+        f"chains converge sooner with {many} bits than with {few} bits (lower mean VI over time)",
+        f"chains have a higher acceptance ratio with {many} bits than with {few} bits",
+    )
+    lacking = "only one number of bits was fitted" if few == many else ""
     if not lacking and (here.groupby(["bits", "seed"])["in_use"].last() == 1).all():
         lacking = ONE_CLUSTER
     if lacking:
@@ -253,8 +263,12 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
             rows.append({"seed": seed, "bits": bits, "level": level, **moves})
     wide = pd.DataFrame(rows).pivot(index="seed", columns="bits")
     level, ratio = wide["level"], wide["accepted"] / wide["proposed"]
-    sooner = difference(level[many], level[few], below=0, digits=2, name="mean VI over time")
-    higher = difference(ratio[many], ratio[few], above=0, digits=2)
+    sooner = difference(
+        level[many], level[few], below=0, digits=2, name=f"mean VI over time, {many} bits minus {few} bits,"
+    )
+    higher = difference(
+        ratio[many], ratio[few], above=0, digits=2, name=f"acceptance ratio, {many} bits minus {few} bits,"
+    )
     numbers = (
         f"{why}mean VI over time {level[many].mean():.2f} at {many} bits, {level[few].mean():.2f} at {few}",
         f"{why}accepted share of proposed moves {ratio[many].mean():.2f} at {many} bits, {ratio[few].mean():.2f} at "

@@ -63,7 +63,8 @@ def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame
     wide = hashed.pivot(index="seed", columns=["bits", "clusters"], values="microseconds_per_document")
     least, most = (int(end(hashed["clusters"])) for end in (min, max))
     text = (
-        f"total hardly grows from K = {least:,} to {most:,} (less than {ORDER:.1f} times, half an order of magnitude)"
+        f"the total time per document hardly grows from K = {least:,} to {most:,} (less than {ORDER:.1f} times, half "
+        "an order of magnitude)"
     )
     others = [_judge_proposals(times, least, most, method, why), _judge_standard(totals)]
     if least == most:
@@ -72,7 +73,7 @@ def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame
     numbers = f"{why}times " + ", ".join(f"{ratio.mean():.2f} at {bits} bits" for bits, ratio in growth.items())
     idle = _idle(hashed)
     ratios = [
-        ratio_of(f"at {bits} bits", ratio, below=ORDER, digits=2, over="chains")
+        ratio_of(f"ratio of the total times at {bits} bits,", ratio, below=ORDER, digits=2, over="chains")
         for bits, ratio in growth.items()
         if bits not in idle
     ]
@@ -88,7 +89,7 @@ def _idle(hashed: pd.DataFrame) -> set[int]:
 
 
 def _judge_proposals(times: pd.DataFrame, least: int, most: int, method: str, why: str) -> Claim:
-    text = f"the total grows, and most of it by the proposal ({BITS} bits)"
+    text = f"the total time per document grows with K, mostly by the time of the proposal ({BITS} bits)"
     here = times[(times["method"] == method) & (times["bits"] == BITS)]
     if least == most or here.empty:
         return unmet(_ARTICLES, text, f"K = {least:,} and {BITS} bits were not both timed with another K")
@@ -97,21 +98,23 @@ def _judge_proposals(times: pd.DataFrame, least: int, most: int, method: str, wh
     numbers = f"{why}{proposal.mean():+.2f} of {total.mean():+.2f} us per document"
     if BITS in _idle(here):
         return unmet(_ARTICLES, text, _NOTHING_MOVES, numbers)
-    grows = mean_of("total", total, above=0, digits=2, over="chains", is_difference=True)
-    half = mean_of("proposal minus half of the total", proposal - total / 2, above=0, digits=2, over="chains")
+    grows = mean_of("growth of the total time in us", total, above=0, digits=2, over="chains", is_difference=True)
+    name = "growth of the time of the proposal minus half of the growth of the total time in us"
+    half = mean_of(name, proposal - total / 2, above=0, digits=2, over="chains")
     return judge(_ARTICLES, text, [grows, half], numbers)
 
 
 def _judge_standard(totals: pd.DataFrame) -> Claim:
-    text = "the time of standard collapsed Gibbs is linear in K (within half an order of magnitude)"
+    text = "the time per document of standard collapsed Gibbs is linear in K (within half an order of magnitude)"
     here = totals[totals["method"] == STANDARD]
     wide = here.pivot(index="seed", columns="clusters", values="microseconds_per_document")
     if wide.shape[1] < 2:
-        return unmet(_ARTICLES, text, "it was timed for one K only")
+        return unmet(_ARTICLES, text, "standard collapsed Gibbs was timed for one K only")
     least, most = (int(end(wide.columns)) for end in (min, max))
     ratio, wanted = wide[most] / wide[least], most / least
-    bounds = [ratio_of("times", ratio, above=wanted / ORDER, digits=2, over="chains")]
-    bounds += [ratio_of("times", ratio, below=wanted * ORDER, digits=2, over="chains")]
+    name = f"time at K = {most:,} divided by time at K = {least:,},"
+    bounds = [ratio_of(name, ratio, above=wanted / ORDER, digits=2, over="chains")]
+    bounds += [ratio_of(name, ratio, below=wanted * ORDER, digits=2, over="chains")]
     numbers = f"{ratio.mean():.1f} times as long for {wanted:g} times K, "
     numbers += ", ".join(f"{wide[k].mean():,.0f} us at K = {k:,}" for k in (least, most))
     return judge(_ARTICLES, text, bounds, numbers)

@@ -63,7 +63,7 @@ PAPERS_OWN, OPEN, OURS = "paper", "open choice", "our variant"
 #: ends the reason of a claim under a choice with one fit, which has no interval, if the value is on the claim's side
 AGREES = "the value of the only fit agrees"
 #: said of a number of one repeat
-NO_INTERVAL = "only, no interval"
+NO_INTERVAL = "so no interval"
 #: reason for claims that the simulator decides, because it determines the number of clusters and the information in
 #: contexts
 ANY_SIMULATOR = "any simulator"
@@ -78,7 +78,7 @@ FEWEST = 30
 #: fewest documents per class or cluster, on average
 FEWEST_PER_CLUSTER = 5
 #: reason why claims on Spark are not run
-NO_SPARK = "no Spark here"
+NO_SPARK = "Spark is not available"
 #: of every interval
 LEVEL = 0.95
 COLUMNS = ("dataset", "data", "size", "limits", "whose", "claim", "verdict", "numbers", "reason")
@@ -209,7 +209,7 @@ def _bounded(
         reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     ends = [float(one) for one in shown_as([mean, mean - reach, mean + reach])]
     said_mean, low, high = (f"{round(one, digits) + 0.0:{sign},.{digits}f}" for one in ends)  # + 0.0: no "-0.0"
-    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one of the {over} {NO_INTERVAL}"
+    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one {over.removesuffix('s')}, {NO_INTERVAL}"
     said = f"{name} {said_mean} ({interval})"
     if below is not None:
         return Statistic(below - ends[2], below - ends[1], said, lead=below - ends[0])
@@ -244,7 +244,8 @@ def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0)
     claimed : decrease that the paper prints, in per cent
     """
     per_cent = (100 * (first / second - 1)).dropna()
-    return mean_of(name, per_cent, below=0, digits=1, is_difference=True, size=100 * GAIN, claimed=claimed)
+    about: dict[str, Any] = {"digits": 1, "is_difference": True, "size": 100 * GAIN, "claimed": claimed}
+    return mean_of(f"change of perplexity in %, {name},", per_cent, below=0, **about)
 
 
 def of_order(times: float) -> float:
@@ -375,7 +376,9 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
 
     number, what : "5" and "documents with a context"
     """
-    return undecided(claim, f"{number:,.0f} {what}, fewer than {FEWEST}" if number < FEWEST else "")
+    return undecided(
+        claim, f"there are {number:,.0f} {what}, fewer than the required {FEWEST}" if number < FEWEST else ""
+    )
 
 
 def degenerate(clusters: Any, documents: float, name: str) -> str:
@@ -418,7 +421,8 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
             )
         of = data[one.dataset]
         if of.per_class < FEWEST_PER_CLUSTER:
-            one = undecided(one, f"{of.per_class:.1f} documents per class, fewer than {FEWEST_PER_CLUSTER}")
+            why = f"there are {of.per_class:.1f} documents per class, fewer than the required {FEWEST_PER_CLUSTER}"
+            one = undecided(one, why)
         if one.verdict in _JUDGED:
             if of.owner and one.favours in (of.owner, ANY_SIMULATOR):
                 why = f"the data were drawn from {of.owner}, which the claim favours"

@@ -138,9 +138,9 @@ def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
 def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
     svi, gibbs = _by_seed(here, form), _by_seed(here, _GIBBS)
     reach = (
-        f"{form} reaches collapsed Gibbs within one epoch",
-        f"{form} reaches the level of Gibbs in a quarter of its time",
-        f"{form} reaches the level of Gibbs about 10 times sooner",
+        f"{form} reaches the perplexity of collapsed Gibbs within one epoch",
+        f"{form} reaches the perplexity of collapsed Gibbs in a quarter of the time that Gibbs needs",
+        f"{form} reaches the perplexity of collapsed Gibbs about 10 times sooner than Gibbs",
     )
     later = f"the second epoch of {form} changes the perplexity by less than {LITTLE:.0%} (our threshold)"
     whose = PAPERS_OWN if form == SVI else OURS
@@ -165,16 +165,12 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
         times += f" in {len(there)} of {len(seeds)} seeds"
     times += f", Gibbs first reaches the mean perplexity of its samples after {by_seed['gibbs'].mean():.3g} s"
     sooner = by_seed["gibbs"] / by_seed["svi"]
-    return [
-        judge(
-            dataset, reach[0], [difference(by_seed["epoch"], by_seed["level"], below=0, digits=1)], levels, whose=whose
-        ),
-        judge(dataset, reach[1], [ratio_of("times", sooner, above=1, digits=1, size=_QUARTER - 1)], times, whose=whose),
-        judge(
-            dataset, reach[2], [ratio_of("times", sooner, above=1, digits=1, size=of_order(10) - 1)], times, whose=whose
-        ),
-        little,
-    ]
+    name = f"difference of perplexity, {form} minus Gibbs,"
+    lead = difference(by_seed["epoch"], by_seed["level"], below=0, digits=1, name=name)
+    name = f"time of Gibbs divided by time of {form}"
+    ratios = [ratio_of(name, sooner, above=1, digits=1, size=least - 1) for least in (_QUARTER, of_order(10))]
+    reached = zip(reach, (lead, *ratios), (levels, times, times), strict=True)
+    return [*(judge(dataset, text, [one], numbers, whose=whose) for text, one, numbers in reached), little]
 
 
 def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
@@ -202,20 +198,22 @@ def _idle(by_seed: pd.DataFrame, form: str) -> str:
     """
     n, why = len(by_seed), []
     if still := int((~leaves_start(by_seed["gibbs_start"], by_seed["level"])).sum()):
-        why.append(f"Gibbs, averaged, gains no more than {GAIN:.0%} over its start in {still} of {n} seeds")
+        why.append(
+            f"the averaged perplexity of Gibbs is not more than {GAIN:.0%} below its start in {still} of {n} seeds"
+        )
     if there := int((by_seed["start"] <= by_seed["level"]).sum()):
-        why.append(f"the start of {form}, before any step, is at that level in {there} of {n} seeds")
+        why.append(f"before its first step, {form} already has at most the perplexity of Gibbs in {there} of {n} seeds")
     return " and ".join(why)
 
 
 def _judge_second(dataset: str, text: str, by_seed: pd.DataFrame, whose: str) -> Claim:
     if by_seed["later"].isna().any():
-        return unmet(dataset, text, "one epoch only", whose=whose)
-    gain, most = 100 * by_seed["later"], 100 * LITTLE
+        return unmet(dataset, text, "only one epoch was run", whose=whose)
+    gain, most, name = 100 * by_seed["later"], 100 * LITTLE, "decrease of perplexity in %"
     return judge(
         dataset,
         text,
-        [mean_of("per cent", gain, below=most, digits=2), mean_of("per cent", gain, above=-most, digits=2)],
+        [mean_of(name, gain, below=most, digits=2), mean_of(name, gain, above=-most, digits=2)],
         f"{gain.mean():+.2f} %",
         whose=whose,
     )

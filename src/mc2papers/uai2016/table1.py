@@ -64,7 +64,7 @@ def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, ask
 
     There is no verdict unless ``cores`` equals ``asked``: on two cores, the verdict differed between runs.
     """
-    text = "more cores save more time than on NIPS"
+    text = "more cores save more time on NUS-WIDE than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
         if cores != asked:
             return not_run(dataset, text, _lack(asked, cores))
@@ -73,11 +73,12 @@ def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, ask
     numbers = f"{first.mean():.2f} against {second.mean():.2f} times on {cores} cores"
     if cores != asked:
         return not_run("NUS-WIDE", text, _lack(asked, cores), numbers)
-    return judge("NUS-WIDE", text, [ratio_of("ratio", first / second, above=1, digits=2)], numbers)
+    ratio = ratio_of("ratio of speed-ups, NUS-WIDE to NIPS,", first / second, above=1, digits=2)
+    return judge("NUS-WIDE", text, [ratio], numbers)
 
 
 def _lack(asked: int, cores: int) -> str:
-    return f"needs {asked} cores; {counted(cores, 'core')} timed here"
+    return f"needs {asked} cores; this run timed {counted(cores, 'core')}"
 
 
 def _speed_claim(row: Mapping[str, Any], seconds: pd.DataFrame) -> Claim:

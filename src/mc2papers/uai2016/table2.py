@@ -34,7 +34,7 @@ SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
 LDA_BATCH = "LDA, scikit-learn"
 #: features of a row by the contexts of its fits, and the paper's names of these contexts
 FEATURES = {(): WORDS, ("writer",): "words+writer", ("mesh",): "words+MeSH", ("product",): "words+products"}
-WITH_CONTEXTS = f"{SVI} with contexts is below {SVI} without"
+WITH_CONTEXTS = f"{SVI} with contexts has a lower perplexity than {SVI} without contexts"
 _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "words+products"}
 
 
@@ -66,8 +66,10 @@ def _claims(
     judged = []
     for name in contexts:
         better = f"{SVI} with {name.partition('+')[2]}", {name: fits[SVI, name]} if (SVI, name) in fits else {}
-        judged.append(judge_order(dataset, WITH_CONTEXTS, better, (f"{SVI} without", words), unigrams, ANY_SIMULATOR))
-    text = f"{SVI} without contexts is below LDA"
+        judged.append(
+            judge_order(dataset, WITH_CONTEXTS, better, (f"{SVI} without contexts", words), unigrams, ANY_SIMULATOR)
+        )
+    text = f"{SVI} without contexts has a lower perplexity than LDA"
     if not has_spark and not lda:
         return [*judged, not_run(dataset, text, NO_SPARK)]
     return [*judged, judge_order(dataset, text, (SVI, words), (rival, lda), unigrams, MC2)]

@@ -65,7 +65,10 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
     claims = []
     for share in printed.index[printed.index > 0]:
         gain = printed[share] / printed[0]
-        text = f"eNMI of mini-batches {gain - 1:.0%} higher, as printed, with {share:.0f}% of contexts than with none"
+        text = (
+            f"the eNMI of mini-batches is {gain - 1:.0%} higher, as printed, with {share:.0f}% of the contexts than "
+            "with none"
+        )
         if not {0, share} <= set(epochs.columns) or epochs.empty:
             claims.append(unmet(dataset, text, "no mini-batches were fitted both with and without contexts"))
             continue
@@ -73,7 +76,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
         if lacking.any():
             numbers += f", without the {lacking.sum()} of {len(lacking)} mini-batches that have no eNMI"
-        lead = difference(few, none, above=0, digits=3, name="gain", size=(gain - 1) * float(none.mean()))
+        lead = difference(few, none, above=0, digits=3, name="gain in eNMI", size=(gain - 1) * float(none.mean()))
         claim = judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR)
         n_few = round(rows["documents"].max() * share / 100)
         claims.append(too_few(claim, n_few, "documents with a context"))

@@ -59,7 +59,7 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
         fitted[name] = {100 - missing: values[missing] for missing in values.columns.to_numpy(float)}
     shares, claims = set(fitted["purity"]), []
     for share in sorted({*shares, *paper[KEY].astype(float)} - {0}):
-        text = f"all four measures higher with {share:.0f}% of contexts than with none"
+        text = f"all four measures are higher with {share:.0f}% of the contexts than with none"
         if not {0, share} <= shares:
             claims.append(unmet(dataset, text, "not fitted both with and without contexts"))
             continue
