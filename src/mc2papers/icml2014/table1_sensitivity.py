@@ -342,8 +342,9 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
 
 def _caption(options: Options) -> str:
     return (
-        f"Perplexity of MC2 and the HDP by unprinted choices, {counted(options['n_seeds'], 'fit')} of 40 sweeps per "
-        "choice unless a row differs. Lines: the best K word distributions found in "
+        "Perplexity of MC2 and the HDP by choices that the paper does not print, "
+        f"{counted(options['n_seeds'], 'fit')} of 40 sweeps per choice unless a row differs. "
+        "Lines: the best K word distributions found in "
         f"{counted(options['n_starts'], 'start')} of a search; right: averages of several solutions. Stars, dotted: "
         f"published, on real data. {say_source('nips', options['corpus'])}."
     )

@@ -171,7 +171,7 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Cla
             rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
             rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)
             if len(rival):
-                said = f"{method}: with K fixed and {context}, the ARI is at least the ARI of K-means "
+                said = f"{method}: with K fixed, the ARI with {context} is at least the ARI of K-means "
                 said += "with words and context"
                 both = pd.concat([here, rival])
                 claims.append(_ours(_of_measures("", title, said, both, {"fixed_ari": 0.0}, KMEANS)))

@@ -135,10 +135,8 @@ def read_own(
         vectors = embedded(corpus) if callable(embedded) else storage.map_array(Path(embedded))
         if bad.number and len(vectors) == corpus.n_documents + bad.number:
             rows = ", ".join(dict.fromkeys(place_text(one.place) for one in bad.first))
-            raise ValueError(
-                f"the embeddings also have rows for the bad rows of {path}, which the import leaves out; "
-                f"remove from the embeddings the rows that belong to: {rows}"
-            )
+            why = f"the embeddings also have rows for the bad rows of {path}, which the import leaves out; "
+            raise ValueError(f"{why}remove from the embeddings the rows that belong to: {rows}")
         corpus = corpus.with_embeddings(vectors, like)
     if schema is None:
         return corpus, dropped
