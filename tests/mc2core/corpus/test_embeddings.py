@@ -82,8 +82,8 @@ def test_vectors_of_bad_rows_that_are_left_out_are_named(tmp_path, capsys):
         done = main([*command, "--embeddings", str(tmp_path / "own.npy"), "--out", str(tmp_path / "corpus")])
         refused = capsys.readouterr().err
         assert (done == 0) == (len(given) == 59)
-        assert ("embeddings have rows for the bad rows" in refused) == (len(given) == 60)
-        assert ("remove these: line 9" in refused) == (len(given) == 60)
+        assert ("embeddings also have rows for the bad rows" in refused) == (len(given) == 60)
+        assert ("the rows that belong to: line 9" in refused) == (len(given) == 60)
 
 
 def test_zero_rows_are_missing_and_ranks_limit_the_components():

@@ -308,7 +308,7 @@ class TestRun:
     def test_a_state_beyond_the_truncations_is_refused(self):
         corpus = small_corpus(9, n_documents=30)
         arrays = direct(9, 4).init(corpus, 0).arrays()
-        with pytest.raises(ValueError, match=r"'n_km' has the shape .*; at most \(2, 4\) is needed"):
+        with pytest.raises(ValueError, match=r"'n_km' has the shape .*; it must be from \(1, 1\) to \(2, 4\)"):
             direct(2, 4).restore(corpus, arrays)
 
     def test_a_gibbs_state_loses_no_token_without_tables(self):
