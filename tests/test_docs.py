@@ -189,4 +189,4 @@ def test_tables_of_the_site_show_columns_of_their_files():
     assert set(found) == {"claims.md", "fidelity.md"}
     assert all(len(rows) > 100 and {len(row) for row in rows} == {7} for rows in found.values())
     assert found["claims.md"][0][4] == "dataset, data"
-    assert found["claims.md"][1][4] == "NIPS; real"
+    assert "NIPS; real" in [row[4] for row in found["claims.md"]]
