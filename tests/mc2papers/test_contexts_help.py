@@ -80,7 +80,7 @@ def test_claims_of_the_papers_and_ours_are_apart():
     assert len(ours) == 5
     assert (
         ours[
-            "the ARI of the recommended clusters is higher with citation than with the same context of random documents"
+            "the ARI of the recommended clusters is higher with citation than with citation taken from random documents"
         ].verdict
         == "reproduced"
     )

@@ -156,14 +156,14 @@ class TestReachingGibbs:
         assert [one.verdict == "precondition not met" for one in judged] == [bool(seeds)] * 3 + [False]
         if seeds:
             assert judged[2].reason == (
-                f"before its first step, SVI already has at most the perplexity of Gibbs in {seeds} of 2 seeds"
+                f"in {seeds} of 2 seeds, the perplexity of SVI before its first step is already as low as that of Gibbs"
             )
 
     def test_both_reasons_are_told(self):
         judged = figure.claims(curves_of([(0, 0.5, 300.0), *self.SVI[1:]], [(0, 0.1, 395.0), *GIBBS[1:]]), "NIPS")
         assert judged[1].reason == (
             "the averaged perplexity of Gibbs is not more than 1% below its start in 2 of 2 seeds and "
-            "before its first step, SVI already has at most the perplexity of Gibbs in 2 of 2 seeds"
+            "in 2 of 2 seeds, the perplexity of SVI before its first step is already as low as that of Gibbs"
         )
 
 

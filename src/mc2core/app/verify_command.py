@@ -85,7 +85,7 @@ def _kind(one: Corpus | Checkpoint | Posterior) -> str:
 
 
 def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:
-    """Whether the only fit and the only corpus belong together; runs the fit again if this is requested."""
+    """Report whether a fit was made from a corpus if one of each is given, and repeat the fit if ``is_rerun``."""
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
 

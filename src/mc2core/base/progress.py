@@ -33,7 +33,7 @@ class Work:
         self.started = time.monotonic()
 
     def advance(self, pieces: float = 1, numbers: dict[str, float] | None = None) -> None:
-        """Report that so many more pieces are done, with ``numbers`` to show. A signal that was noted stops here."""
+        """Report that so many more pieces are done, with ``numbers`` to show. A signal to stop ends the run."""
         self.done += pieces
         self.numbers = numbers or {}
         stopping.check()

@@ -20,7 +20,7 @@ _PREFIX = "kept."
 
 
 def places(n_before: int, n_new: int, most: int) -> np.ndarray:
-    """Return which documents are kept after ``n_new`` documents that follow ``n_before`` earlier ones, (n,) int64.
+    """Return (n,) int64, the documents of the sample after ``n_new`` documents follow ``n_before`` earlier ones.
 
     An earlier document is identified by its place in the sample, and new document i by the size of the sample plus i.
     """

@@ -57,8 +57,8 @@ class Description:
     in_recommended : (J, recommended) float64
         Probability of each cluster of the recommended clustering.
     cuts : dict of (J,) int64
-        Clusters of the documents at each smaller size that is described, from the largest. It is empty if the posterior
-        has no hierarchy and the documents are not those of the fit.
+        Cluster of each document, by number of clusters: each described number below K, from the largest. It is empty if
+        the posterior has no hierarchy and the documents are not those of the fit.
     names : dict of dict of str
         Names given by the user, {"cluster": {node: name}, "topic": {topic: name}}, all numbered from 1. The others are
         named by their words (:func:`mc2core.explore.words.name_of`).

@@ -15,7 +15,7 @@ from mc2core.corpus.building.cells import parse_date
 from mc2core.explore.description import Description
 
 MAX_KINDS = 200
-"""Largest number of different texts with which a kept column counts as groups."""
+"""Largest number of distinct values of a kept column that is treated as groups of documents."""
 LONGEST = 80
 """Largest number of characters in the name of a group."""
 _DATE = r"\d{4}-\d{2}(-\d{2}([ T].*)?)?"

@@ -1,4 +1,4 @@
-"""Baselines by the name configuration files give them."""
+"""Registry of the baselines: each has the name that configuration files use."""
 
 from __future__ import annotations
 

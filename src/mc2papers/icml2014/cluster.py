@@ -91,7 +91,9 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
         right.text(0.0, line, f"{year:.0f}" if year else "", va="center", fontsize=8, color=palette.SOFT)
         right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
     line -= 1.5
-    right.text(0.0, line, "Topics: share of the cluster's words, and the likeliest of each", weight="bold", va="center")
+    right.text(
+        0.0, line, "Topics: their share of the cluster's words, and their likeliest words", weight="bold", va="center"
+    )
     for text, share in zip(parts["topic"]["text"], parts["topic"]["value"], strict=True):
         line -= 1.2
         right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=palette.SOFT)

@@ -361,7 +361,7 @@ TARGET = Target(
     notes=(
         "p(words): held-out perplexity, exact, or by left_to_right for the HDP and the document level. K word "
         "distributions: the best found by hard EM, smoothed by 0.1 for held-out documents; better ones may exist. "
-        "Solutions averaged: averages of probabilities inside the logarithm, as over samples.",
+        "Solutions averaged: the probabilities of several solutions are averaged before the logarithm is taken.",
     ),
     extent=_extent,
     has_paper=True,

@@ -166,7 +166,7 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Cla
                 said = text.format(label)
                 claims.append(_ours(_of_measures("", title, said, here, {measure: 0.0})))
             said = f"{method}: the ARI of the recommended clusters is higher with {context} "
-            said += "than with the same context of random documents"
+            said += f"than with {context} taken from random documents"
             claims.append(_ours(_of_measures("", title, said, here, {"recommended_ari": 0.0}, RANDOM)))
             rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
             rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)

@@ -202,7 +202,10 @@ def _idle(by_seed: pd.DataFrame, form: str) -> str:
             f"the averaged perplexity of Gibbs is not more than {GAIN:.0%} below its start in {still} of {n} seeds"
         )
     if there := int((by_seed["start"] <= by_seed["level"]).sum()):
-        why.append(f"before its first step, {form} already has at most the perplexity of Gibbs in {there} of {n} seeds")
+        why.append(
+            f"in {there} of {n} seeds, the perplexity of {form} before its first step is already as low "
+            "as that of Gibbs"
+        )
     return " and ".join(why)
 
 

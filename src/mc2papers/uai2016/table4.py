@@ -87,9 +87,10 @@ def _build(files: Files, options: Options) -> Built:
 
 def _caption(options: Options) -> str:
     return (
-        f"Agreement of SVI-MC2's clusters with the classes of users (1 is perfect), {say_data(options['corpora'])}, "
-        "when no, some or all users have their context (the other products they use): mean and sd over "
-        f"{counted(options['n_seeds'], 'seed')} next to the paper's figures.\n\n{say_sources(options['corpora'], MC2)}"
+        f"Agreement of the clusters of SVI-MC2 with the classes of users, {say_data(options['corpora'])}; 1 is "
+        "perfect. The context of a user is the other products that the user uses. Rows differ in the share of users "
+        f"with a context. Values are mean and sd over {counted(options['n_seeds'], 'seed')}, next to the published ones."
+        f"\n\n{say_sources(options['corpora'], MC2)}"
     )
 
 

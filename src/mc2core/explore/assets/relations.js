@@ -68,7 +68,7 @@ const drawCompare = () => {
   });
   const several = known(told["clusters in 90 % of the samples"]), disagree = DESCRIPTION.runs > 1 ? "runs or samples disagree" : "samples disagree", more = variables.length - asked.length;
   fill($("compare-about"), [`The charts show the share of each ${compareWhat} among the ${what} with a value, or in an interval of numbers. Bands and lines are 90 % intervals. They reflect `
-    + (compareWhat === "topic" ? "how much documents differ in the topic: the longer the line, the more they differ. " : `the number of documents${several ? ` and the differences between samples: a long line means few documents, or that ${disagree}` : "; one sample does not show the certainty of clusters"}. `),
+    + (compareWhat === "topic" ? "how much documents differ in the topic: the longer the line, the more they differ. " : `the number of documents${several ? ` and the differences between samples: a long line means few documents, or that ${disagree}` : ". The fit has one sample, so they do not include the uncertainty of the clusters"}. `),
     ...(more ? [element("button", `and ${more} more`, { type: "button", className: "link", onclick: () => { allVariables = true; drawCompare(); } })] : [])]);
 };
 

@@ -345,7 +345,7 @@ class Globals(State):
         return total + float(np.sum(self.contexts.kl(self.natural))) + of_topics
 
     def proportions_divergence(self) -> float:
-        """Return the divergence of the proportions minus the terms of all point estimates (at most 0)."""
+        """Return the divergence of the proportions, minus the log priors of point estimates, which are at most 0."""
         of_clusters = self.proportions.divergence(log_density_of_log(self.topic_word_prior, self.s_prior))
         return of_clusters if self.documents is None else of_clusters - self.documents.penalty()
 

@@ -79,7 +79,7 @@ def fetch_year(
 
 
 class _Requests:
-    """One request after another, with a pause between; answers that are there already are not asked for again."""
+    """Sends requests one at a time, with a pause between them. A request whose answer is already on disk is skipped."""
 
     def __init__(self, server: str, pause_seconds: float, patience: Patience) -> None:
         self._server, self._pause, self._patience = server, pause_seconds, patience
