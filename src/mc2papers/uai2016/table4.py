@@ -89,7 +89,7 @@ def _caption(options: Options) -> str:
     return (
         f"Agreement of the clusters of SVI-MC2 with the classes of users, {say_data(options['corpora'])}; 1 is "
         "perfect. The context of a user is the other products that the user uses. Rows differ in the share of users "
-        f"with a context. Values are mean and sd over {counted(options['n_seeds'], 'seed')}, next to the published ones."
+        f"with a context. Values are mean and sd over {counted(options['n_seeds'], 'seed')}, and the published ones."
         f"\n\n{say_sources(options['corpora'], MC2)}"
     )
 
