@@ -583,10 +583,10 @@ class Configuration:
     Attributes
     ----------
     config : as checked against its schema
-    chosen : names of datasets
+    chosen : names of the datasets that are used
     runs : of :func:`read_experiments`
     kinds : of files that a target needs (:data:`mc2papers.inputs.KINDS`), by its name
-    asked : names of datasets that the configuration has, some of which may be left out
+    asked : names of all datasets in the configuration, also of those that are left out
     sources : rows of datasets.tsv
     notes : what is left out, and why
     """

@@ -140,7 +140,7 @@ def _said(about: dict[str, Any]) -> str:
     new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
     columns = ", ".join(counted(n, what) for what, n in new.items() if n)
     repeated = counted(now["repeated"], "documents left out as repeated (same id or file)")
-    parts = [counted(now["documents"], "new documents"), *([repeated] if now["repeated"] else [])]
+    parts = [counted(now["documents"], "documents added"), *([repeated] if now["repeated"] else [])]
     lines = ["; ".join([*parts, *([f"new columns: {columns}"] if columns else [])])]
     is_first = len(about["stream"]["updates"]) == 1
     whose = "documents of the fit, after training on them" if is_first else "earlier updates"

@@ -29,9 +29,9 @@ TRENDS = ["of", "number", "context", "trend", "low", "high", "is_notable"]
 class Associations:
     """The notable associations of a description.
 
-    A value is notable in a cluster or topic if the share of the cluster or topic in the documents with the value is at
-    least MIN_LIFT times its average share, or the average is at least MIN_LIFT times the share, and if chance does not
-    explain this. The test is exact (Clopper and Pearson, 1934), for the number of independent documents whose share has
+    The share of a cluster or topic in the documents with a value is compared with its share in all documents. The value
+    is notable if one of these shares is at least MIN_LIFT times the other, and if chance does not explain the
+    difference. The test is exact (Clopper and Pearson, 1934), for the number of independent documents whose share has
     the same variance (Korn and Graubard, 1998). A trend is notable if the interval of its slope excludes 0. The median
     p-value over samples of all chains replaces the p-value if it is larger. Rows on fewer than MIN_DOCUMENTS documents,
     and clusters and topics that fewer than half of the samples contain, are not notable. The clusters of each cut, and

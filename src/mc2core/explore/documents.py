@@ -136,8 +136,9 @@ def layout(description: Description, seed: int) -> np.ndarray:
 
     It has at most MAX_POINTS documents; the others have NaN.
 
-    Documents are close if they have similar words (for observations, topics; the first components of square roots of
-    their shares) and similar clusters (square roots of probabilities). The same seed gives the same map on the same
+    Documents are close if they have similar words (topics, for observations) and similar clusters. The features are the
+    first components of the square roots of the shares of words or topics, and the square roots of the probabilities of
+    clusters. The same seed gives the same map on the same
     machine.
     """
     n = description.corpus.n_documents

@@ -12,8 +12,7 @@ from mc2papers.baselines.base import Baseline, Fitted
 
 
 class Cut(Baseline):
-    """The cut that :attr:`mc2core.posterior.hierarchy.Hierarchy.recommended` gives, where a fit found its number of
-    clusters."""
+    """The recommended cut (:attr:`mc2core.posterior.hierarchy.Hierarchy.recommended`) of a fit that infers K."""
 
     name: ClassVar[str] = "cut"
     title: ClassVar[str] = "the recommended cut"

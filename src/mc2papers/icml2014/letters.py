@@ -293,7 +293,7 @@ def judge_recovery(
             f"{sweeps} sweeps find exactly {n_clusters} clusters",
             f"K = {n_clusters} in",
             [one == n_clusters for one in clusters],
-            f"K {_span(clusters)}; clusters with at least {LARGE:.0%} of the documents {_span(large)}",
+            f"K {_span(clusters)}; number of clusters with at least {LARGE:.0%} of the documents: {_span(large)}",
         ),
         (
             f"each of the {n_clusters} clusters corresponds to one word of the letters data (at least "

@@ -151,8 +151,8 @@ def _caption(options: Options) -> str:
         "Microseconds per document of FastEx by number of clusters K and length of signature, on "
         f"{grid['n_documents']} simulated articles and one core, next to the paper's figures. Proposal: a draw from "
         "the signatures alone; total: a whole sweep. Compare how the columns grow, not their levels: machines differ."
-        f"\n\nMedians over {counted(grid['sweeps'], 'sweep')} without compilation and sweeps that fit the projection, "
-        f"averaged over {counted(options['n_seeds'], 'chain')} for hashed methods. Data: "
+        f"\n\nTimes are medians over {counted(grid['sweeps'], 'sweep')}, without compilation and without the sweeps "
+        f"that fit the projection, and means over {counted(options['n_seeds'], 'chain')} for hashed methods. Data: "
         f"{say_source('articles', {'source': 'simulated'})}, of about 100 distinct words."
     )
 

@@ -437,7 +437,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """Return the COLUMNS of claims with known data."""
+    """Return a table with one row per claim and the columns COLUMNS; the claims have their data (:func:`on_data`)."""
     rows = [
         (one.dataset, one.data, one.size, one.limits, one.whose, one.text, one.verdict, one.numbers, one.reason)
         for one in claims

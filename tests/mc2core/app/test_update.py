@@ -93,7 +93,7 @@ def test_it_is_the_stream_of_python_from_a_file_or_a_corpus(fits, capsys):
         == 0
     )
     said = capsys.readouterr().out
-    assert "35 new documents\n" in said
+    assert "35 documents added\n" in said
     assert "(documents of the fit, after training on them: -" in said
     assert (
         main(["update", str(fits / "svi"), new, "--total-samples", "500", "--threads", "2", "--out", str(fits / "two")])
@@ -212,7 +212,7 @@ def test_a_document_whose_id_came_before_is_left_out(tmp_path, capsys, caplog):
     capsys.readouterr()
     assert main(["update", str(fitted), again]) == 0
     assert "left out: 20 documents: already in the fit" in caplog.text
-    said = "25 new documents; 20 documents left out as repeated (same id or file)"
+    said = "25 documents added; 20 documents left out as repeated (same id or file)"
     assert said in capsys.readouterr().out
     assert main(["update", str(tmp_path / "alone"), alone]) == 0
     found, wanted = (Stream.load(path / "posterior.npz") for path in (fitted, tmp_path / "alone"))
@@ -240,7 +240,7 @@ def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys)
         assert main(["update", fitted, same]) == 2
         assert "; a document can be used only once" in capsys.readouterr().err
     assert main(["update", fitted, one]) == 0
-    assert "20 new documents; new columns: " in capsys.readouterr().out
+    assert "20 documents added; new columns: " in capsys.readouterr().out
     assert main(["update", fitted, two]) == 0
     for same in (old, data, one):
         capsys.readouterr()
@@ -252,7 +252,7 @@ def test_without_ids_only_the_same_file_has_the_same_documents(tmp_path, capsys)
         assert main(["import", file, "--append", "--out", data]) == 0
     capsys.readouterr()
     assert main(["update", fitted, data]) == 0
-    said = "7 new documents; 40 documents left out as repeated (same id or file)"
+    said = "7 documents added; 40 documents left out as repeated (same id or file)"
     assert said in capsys.readouterr().out
     stream = Stream.load(fitted)
     assert (stream.n_documents, len(stream.taken)) == (47, 0)
@@ -271,7 +271,7 @@ def test_names_decide_and_new_ones_get_columns(fits, capsys):
     some[0]["text"] += " hail"
     new = written(fits / "new.jsonl", some)
     assert main(["update", str(fits / "svi"), new, "--new-columns", "4", "--out", str(fits / "one")]) == 0
-    assert "30 new documents; new columns: 1 word, 1 value of author" in capsys.readouterr().out
+    assert "30 documents added; new columns: 1 word, 1 value of author" in capsys.readouterr().out
     found = Posterior.load(fits / "one/posterior.npz")
     assert found.vocabulary == [*known.vocabulary, "snow"]
     assert found.context_names["author"] == ["ann", "bob", "zoe"]

@@ -13,9 +13,9 @@ the union is
 
       prod_ji sum_m' (n_jm' + omega tau_km') (n_m'w + s) / (n_m' + V s),    k = z_j,  m' other than m,
 
-  estimates how likely their words are without topic m (with one particle). The topic is removed if this is more than
-  how likely these words and their topic m are with it, over the probabilities with which the tokens would be drawn into
-  m, each given all others.
+  estimates the probability of their words without topic m (with one particle). The topic is removed if this estimate
+  is larger than the estimate with topic m: the joint probability of the words and of their assignment to m, divided by
+  the product of the probabilities of drawing each token into m given all other tokens.
 
 Neither step leaves the posterior invariant, so they are used only in a start.
 """

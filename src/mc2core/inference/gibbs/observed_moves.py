@@ -1,9 +1,10 @@
 """Split and merge moves of topics that emit observations, at the document level.
 
-The moves are the moves by sequential allocation of :mod:`mc2core.inference.gibbs.topic_moves`, which describes the
-state, the shares of epsilon and tau, and the ratios. Predictive densities and marginal likelihoods of observations
-replace the terms for words. The topic to merge with is drawn uniformly or, with probability 1/2, with weights
-exp(min(D, 0)), where D is the gain of the log marginal likelihood in nats per observation of the smaller topic.
+The moves use the sequential allocation of :mod:`mc2core.inference.gibbs.topic_moves`. That module describes the state,
+how epsilon and tau are divided between two components, and the acceptance ratios. Predictive densities and marginal
+likelihoods of observations replace the terms for words. The topic to merge with is drawn uniformly or, with probability
+1/2, with weights exp(min(D, 0)), where D is the gain of the log marginal likelihood in nats per observation of the
+smaller topic.
 """
 
 from __future__ import annotations

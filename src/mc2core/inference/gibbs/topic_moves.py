@@ -7,22 +7,22 @@ The state is (l, epsilon, tau) given z, omega, v and eta, with theta and psi sum
                                 prod_m G(V s) / G(V s + n_m) prod_w G(s + n_mw) / G(s),    k = z_j.
 
 A split divides epsilon_m, tau_km of every cluster and the tokens of topic m between two components. With u and u_k the
-shares of component 0, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k tau_km, and these densities come to
-eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
+shares of component 0, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k tau_km. The densities of epsilon and
+tau are then eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
 
-**Proposals.** A topic and one of its tokens are drawn evenly. With probability 1/2 each, the topic is to be split, or
-merged with another one. The token is in component 0. The components of all other tokens come about by sequential
-allocation (after Dahl 2005): documents come in random order, and the component of every token is drawn given those
-before it, shares being estimated from these too. A merge makes one such pass to compute the probability of the present
-state. The topic to merge with is drawn half evenly and half by the likeness of words. These proposals merge topics of
-the same words. If there are too many tokens for one pass, nothing is proposed: their number is the same before a split
-and before the merge that undoes it.
+**Proposals.** A topic and one of its tokens are drawn uniformly. With probability 1/2 each, the move splits the topic,
+or merges it with another one. The token is in component 0. The components of all other tokens are drawn by sequential
+allocation (after Dahl 2005): documents come in random order, and the component of each token is drawn given the tokens
+before it, from which the shares are estimated, too. A merge makes one such pass to compute the probability of the
+present state. The topic to merge with is drawn uniformly or, with probability 1/2, by the likeness of its words. If
+there are too many tokens for one pass, nothing is proposed: their number is the same before a split and before the
+merge that undoes it.
 
-u and u_k are drawn from densities around an estimate that depends on the components alone, so a merge whose ratio is
-hopeless before the probability of its components, which only lowers it, is known as such without any scan.
+u and u_k are drawn from densities around an estimate that depends on the components alone. The probability of the
+components only lowers the ratio of a merge. So a merge whose ratio is too low without it is refused without a pass.
 
-**Threads.** Most proposals are refused, so several are looked at side by side as if those before them were. If one is
-made, those after it are looked at again. The chain is that of one thread, to the bit.
+**Threads.** Most proposals are refused, so threads try several proposals at once, as if the earlier ones were refused.
+If one is accepted, the later ones are tried again. The chain is the chain of one thread, bit by bit.
 """
 
 from __future__ import annotations

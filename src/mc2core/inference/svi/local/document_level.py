@@ -383,8 +383,10 @@ def visit_documents(cells, words, omega, least, visit, first, last):
 
 @kernel
 def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
-    """Write (U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are sorted by word, as in
-    indptr."""
+    """Write the expected tokens of words first..last-1 in each topic to ``topic_words``, (U, M).
+
+    ``cell`` and ``document`` are sorted by word: the entries of word u are indptr[u] to indptr[u + 1] - 1.
+    """
     n_topics = topic_words.shape[1]
     ratio, best, theta = visit.ratio, visit.best, visit.theta
     for u in range(first, last):
