@@ -90,7 +90,7 @@ def test_associations_are_counted_really_and_at_random(monkeypatch, capsys, tmp_
 
 def marks(one):
     yield from [pytest.mark.needs("spark")] if one.needs == "spark" else []
-    if not one.name.startswith("gibbs"):
+    if one.name != "gibbs-parallel":  # one of them in the default lane
         yield pytest.mark.slow
     if one.name.startswith("quality"):
         yield pytest.mark.skipif(

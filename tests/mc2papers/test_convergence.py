@@ -360,6 +360,7 @@ class TestPrinted:
         }  # two samplers of one model
         assert all(not printed.items() & of.items() for of in table.loc[table["method"].str.contains("ours"), "of"])
 
+    @pytest.mark.slow
     def test_timed_chains_that_bear_the_papers_name(self, monkeypatch):
         made = []
         monkeypatch.setattr(

@@ -353,6 +353,7 @@ class TestLetters:
         assert distance[1] == 2.0
         assert distance[0] == pytest.approx(0.15)
 
+    @pytest.mark.slow
     def test_letters_figure_draws_the_truth_and_all_it_lists(self, fitted):
         corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
         corpus = corpus.standardised("number")

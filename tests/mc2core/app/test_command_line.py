@@ -49,6 +49,7 @@ def quote(path):
 PYTHON = quote(sys.executable)
 
 
+@pytest.mark.slow
 def test_the_typical_session_of_the_help_runs_as_printed(tmp_path, monkeypatch, capfd):
     """And so do the commands that it prints; files lie in a folder whose name means something to a shell."""
     folder = tmp_path / "my fits; echo hi"
