@@ -55,7 +55,7 @@ _PERPLEXITIES = {
     "nips-words": "MC2",
     "nips-hdp": "the HDP",
     "nips-document-level": "our document level",
-    "nips-repeats": "repeated words too",
+    "nips-repeats": "repeated words too (200 sweeps)",
 }
 COLUMNS = (
     "paper", "target", "dataset", "headline", "printed", "ours", "verdict", "choices",
@@ -264,7 +264,8 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
     mean = real.groupby("run")["perplexity"].mean()
     listed = ", ".join(f"{mean[run]:,.0f} for {said}" for run, said in _PERPLEXITIES.items() if run in mean)
     yield _line(
-        f"- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS: {listed}."
+        "- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS, 600 sweeps: "
+        f"{listed}."
     )
     parts = {paper: part for paper, part in table.groupby("paper", sort=False) if part["verdict"].isin(SAID).any()}
     for paper, part in sorted(parts.items(), key=lambda one: -one[1]["verdict"].isin([*UNDER_CHOICE]).mean()):
