@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 TIMED = re.compile("seconds|speedup|other_cores")  # names of columns and keys: of times, or of what ran beside
-TIMED_CLAIM = re.compile(r"\b(?:times?|sooner)\b")  # its verdict and numbers depend on how fast the machine is
+TIMED_CLAIM = re.compile(r"\b(?:time|sooner|speed-up)\b")  # its verdict and numbers depend on how fast the machine is
 # what says how results were made, not what they are: logs, when and where a fit ran
 ASIDE = {"logs", "checkpoints", "warm_kernels"}
 PROVENANCE = "provenance.json"

@@ -5,7 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from reliability.compare import differences
+from mc2papers.report import scorecard
+from reliability.compare import TIMED_CLAIM, differences
 
 CLAIMS = "claim,verdict,numbers\nSVI is sooner,reproduced,1 s against 2 s\nK = 4,reproduced,4\n"
 
@@ -36,6 +37,13 @@ def test_times_make_no_difference(folders):
     meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.2}]}
     np.savez(again / "posterior.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="b")
     assert differences(whole, again) == []
+
+
+def test_every_claim_with_a_measured_time_is_known_as_timed():
+    claims = scorecard.recorded()
+    timed = (claims["numbers"] + claims["reason"]).str.contains(r"\d (?:s|us)\b|times on \d")
+    assert timed.sum() >= 8
+    assert claims.loc[timed & ~claims["claim"].str.contains(TIMED_CLAIM), "claim"].to_list() == []
 
 
 @pytest.mark.parametrize(
