@@ -5,8 +5,9 @@ import shutil
 
 import numpy as np
 import pytest
-from mc2papers.report import scorecard
 from reliability.compare import TIMED_CLAIM, differences
+
+from mc2papers.report import scorecard
 
 CLAIMS = "claim,verdict,numbers\nSVI is sooner,reproduced,1 s against 2 s\nK = 4,reproduced,4\n"
 
