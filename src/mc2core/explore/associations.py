@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from mc2core.explore import agreement
 from mc2core.explore.description import N_TOPIC_SAMPLES, Description
-from mc2core.explore.shares import ratios, steps_of
+from mc2core.explore.steps import steps_of
 from mc2core.explore.variables import Variable, variables_of
 
 MIN_DOCUMENTS = 5
@@ -180,3 +180,25 @@ def at_least(count: np.ndarray, n: np.ndarray, share: np.ndarray) -> np.ndarray:
     """
     a, b = np.broadcast_arrays(np.maximum(count, 1e-12), n - count + 1.0)
     return np.where(count > 1e-9, special.betainc(a, np.maximum(b, 1e-12), np.clip(share, 0.0, 1.0)), 1.0)
+
+
+def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
+    """Return (n, M) each: the sums of ``tokens`` (J, M) over the rows of ``into`` (n, J), their shares of the sums of
+    ``length`` (J,), and the number of independent documents whose share has the same variance.
+    """
+    count = np.asarray((into @ tokens).toarray())
+    n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
+    share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))
+    squares = (into @ tokens.power(2)).toarray() - 2.0 * share * (into @ tokens.multiply(length[:, None])).toarray()
+    squares += share**2 * (into @ length**2)[:, None]
+    correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
+    variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
+    return count, share, np.minimum(effective(share, n, variance), np.maximum(whole, n))
+
+
+def effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Return the number of independent documents for which a share has this variance; ``n`` (rows, 1) if it has
+    none."""
+    smoothed = (share * n + 0.5) / (n + 1.0)
+    whole = np.broadcast_to(n, share.shape)
+    return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from mc2core.corpus import Corpus
 from mc2core.explore import agreement as agreement_of
 from mc2core.explore import numbers as of_numbers
+from mc2core.explore.associations import Associations
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
 from mc2core.explore.words import Emitted, Top, names_table, of_words, often_enough, top_of, with_same
@@ -170,7 +171,7 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
 
 def with_trends(description: Description, what: str, numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the table of numbers with the slopes of :class:`mc2core.explore.associations.Associations`."""
-    trends = description.associations.trends
+    trends = description.once(Associations).trends
     of = trends[trends["of"] == what].drop(columns="of").rename(columns={"number": what})
     table = numbers.merge(of, on=[what, "context"], how="left")
     return table.assign(is_notable=table["is_notable"].eq(True))
@@ -184,7 +185,7 @@ def _values(description: Description, variable: Variable) -> Iterator[tuple[Any,
         part = counts[[row]].toarray().ravel()
         if part.any():
             top = top_of(part / part.sum(), np.where(base > 0, base, 1.0), part > 0, N_VALUES)
-            notable = description.associations.is_notable("cluster", row, variable.name, top.column, top.lift)
+            notable = description.once(Associations).is_notable("cluster", row, variable.name, top.column, top.lift)
             for i, column in enumerate(top.column):
                 places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
                 shown = part[column], top.probability[i], top.lift[i]
@@ -265,3 +266,12 @@ def _hierarchy(description: Description) -> pd.DataFrame:
         return pd.DataFrame()
     scores = pd.DataFrame([{"clusters": size, **agreement(description, size)} for size in description.first])
     return kept.table().merge(scores, on="clusters", how="left")
+
+
+def recommended_names(posterior: Posterior, found: np.ndarray) -> list[str]:
+    """Return the names of the recommended clusters ``found`` (J,), by the words of the fit."""
+    if posterior.is_of_observations:
+        return [f"cluster {number}" for number in range(1, int(found.max()) + 2)]
+    nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)
+    cut = "all" if posterior.hierarchy is None else posterior.hierarchy.recommended
+    return names_of(posterior, Corpus(nobody, posterior.vocabulary), np.zeros(1, np.int64), cut)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from mc2core.base.checks import counted
-from mc2core.corpus import Corpus
-from mc2core.explore.clusters import names_of
-from mc2core.explore.fit import Fit
+from mc2core.explore.clusters import recommended_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
+
+if TYPE_CHECKING:
+    from mc2core.explore.fit import Fit
 
 #: Jaccard index from which on two clusters are the same
 SAME = 0.5
@@ -138,7 +139,7 @@ def compare(a: Any, b: Any) -> Comparison:
         clusters[[*order, "shared", "jaccard", "change"]],
         table,
         (len(of_a), len(of_b), len(rows_a)),
-        tuple(one if isinstance(one, Fit) else None for one in (a, b)),  # type: ignore[arg-type]
+        tuple(one if hasattr(one, "effects") else None for one in (a, b)),  # type: ignore[arg-type]
     )
 
 
@@ -230,7 +231,7 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
         raise ValueError("robustness needs at least two fits")
     if not 0.0 < least <= 1.0:
         raise ValueError(f"least is {least:g}; it must be above 0 and at most 1")
-    first = fits[0] if isinstance(fits[0], Fit) else _posterior(fits[0])  # a file is read once
+    first = fits[0] if hasattr(fits[0], "effects") else _posterior(fits[0])  # a file is read once
     comparisons = tuple(compare(first, other) for other in fits[1:])
     known = comparisons[0].clusters.dropna(subset="a").sort_values("a")
     columns: dict[str, Any] = {}
@@ -255,8 +256,7 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
 
 
 def _posterior(one: Any) -> Posterior:
-    if isinstance(one, Fit):
-        one = one.posterior
+    one = getattr(one, "posterior", one)
     if isinstance(one, str | os.PathLike):
         one = Posterior.load(one)
     if not isinstance(one, Posterior):
@@ -334,12 +334,3 @@ def _pairs(
 def _jaccard(table: np.ndarray) -> np.ndarray:
     """Return the Jaccard index of each pair of clusters, from the numbers of common documents."""
     return table / np.maximum(table.sum(axis=1)[:, None] + table.sum(axis=0) - table, 1)
-
-
-def recommended_names(posterior: Posterior, found: np.ndarray) -> list[str]:
-    """Return the names of the recommended clusters ``found`` (J,), by the words of the fit."""
-    if posterior.is_of_observations:
-        return [f"cluster {number}" for number in range(1, int(found.max()) + 2)]
-    nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)
-    cut = "all" if posterior.hierarchy is None else posterior.hierarchy.recommended
-    return names_of(posterior, Corpus(nobody, posterior.vocabulary), np.zeros(1, np.int64), cut)

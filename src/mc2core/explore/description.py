@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,8 +21,7 @@ from mc2core.posterior.hierarchy import CUTS, Hierarchy
 from mc2core.posterior.proportions import DocumentTopics
 from mc2core.posterior.sample import SparseRows
 
-if TYPE_CHECKING:
-    from mc2core.explore.associations import Associations
+Computed = TypeVar("Computed")
 
 MAX_GROUPS = 200
 """Largest number of clusters of a cut that is described."""
@@ -410,11 +409,14 @@ class Description:
         return members, DocumentTopics(self.posterior.representative).tokens(corpus, likeliest, self.threads)
 
     @cached_property
-    def associations(self) -> Associations:
-        """The associations with contexts that chance does not explain."""
-        from mc2core.explore.associations import Associations
+    def _computed(self) -> dict[Any, Any]:
+        return {}
 
-        return Associations(self)
+    def once(self, compute: Callable[[Description], Computed]) -> Computed:
+        """Return ``compute(self)``, computed by the first call only."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return self._computed[compute]
 
 
 def as_one_cluster(posterior: Posterior) -> Posterior:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mc2core.explore.compare import recommended_names
+from mc2core.explore.clusters import recommended_names
 from mc2core.posterior import Posterior
 
 

@@ -11,10 +11,11 @@ from mc2core.base.checks import counted
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
 from mc2core.explore.compare import compare
-from mc2core.explore.fit import fit
 from mc2core.explore.merging import merge_clusters
 from mc2core.explore.methods import burn_in_of
 from mc2core.inference.registry import specified_in
+from mc2core.inference.running.loop import fit
+from mc2core.inference.running.summary import add_hierarchy
 from mc2core.posterior import Posterior
 
 _OF_DOCUMENTS = ("fingerprints", "kept.")  # arrays that only ``mc2 fit`` adds to the file
@@ -87,7 +88,9 @@ def rerun(posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool
     lengths: dict[str, Any] = {"iterations": int(iterations), "chains": len(about.get("chains") or [1])}
     if engine.keeps_samples:
         lengths |= {"thin": about["thin"], "burn_in": burn_in_of(posterior)}
-    again = fit(corpus, model, engine, seed=about["seed"], progress=progress, **lengths).posterior
+    done = fit(corpus, model, engine, seed=about["seed"], progress=progress, **lengths)
+    again = done.posterior
+    add_hierarchy(again, corpus, done.provenance["inferred"])
     for merge in about.get("merged", []):
         again = merge_clusters(again, merge["clusters"])
     first, second = posterior.arrays(), Posterior.from_arrays(again.arrays(), "the rerun").arrays()  # as from a file

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,15 +10,11 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import special, stats
 
-from mc2core.corpus.building.cells import parse_date
+from mc2core.explore.associations import Associations, ratios
 from mc2core.explore.description import Description
+from mc2core.explore.steps import steps_of
 from mc2core.explore.variables import Variable, variables_of
 
-N_BINS = 20
-"""Number of steps of equal width in a trend. A short range of whole numbers has one step per number."""
-MAX_PERIODS = 40
-"""Number of steps of a trend over dates."""
-_MOMENT = 1e-8  # in years: rounding error of dates that are standardised
 MAX_VALUES = 50
 """Number of the commonest values of a variable for which shares are computed."""
 INTERVAL = 0.9
@@ -38,7 +32,7 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
     parts: dict[str, list[pd.DataFrame]] = {"shares": [], "trends": []}
     for variable in variables_of(description):
         name, table_of = ("trends", shares_over) if variable.is_number else ("shares", shares_by_value)
-        table, sign = table_of(description, variable), description.associations.values[variable.name]
+        table, sign = table_of(description, variable), description.once(Associations).values[variable.name]
         column = table.groupby(["of", "number"]).cumcount()
         if not variable.is_number:
             column = table["value"].map({value: i for i, value in enumerate(variable.names)})
@@ -89,24 +83,6 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
     if not into.shape[1]:
         return pd.DataFrame(columns=_BY_STEP)
     return _table(description, variable, into.T.tocsr(), rows)
-
-
-def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
-    """Return the bins of a number: the (J, n) CSR of ones of the documents in each, and ``start``, ``end``, ``period``.
-
-    There are none if all values are equal.
-    """
-    seen = np.flatnonzero(~np.isnan(variable.values))
-    values = variable.values[seen]
-    if len(np.unique(values)) < 2:
-        return sp.csr_matrix((len(variable.values), 0)), {}
-    periods = periods_of(values) if variable.is_date else []
-    bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
-    steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
-    shape = (len(variable.values), len(bounds) - 1)
-    into = sp.csr_matrix((np.ones(len(seen)), (seen, steps)), shape=shape)
-    shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
-    return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
 
 
 # a share that changes by less than this does not change, for example if a context determines a cluster
@@ -204,52 +180,6 @@ def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.nd
     return effect, n / (n - p) * (pull**2 @ (y - x @ effect) ** 2)
 
 
-def bounds_of(values: np.ndarray) -> np.ndarray:
-    """Return the bounds of bins for (n,) observed values, from the smallest to above the largest.
-
-    Whole numbers have whole bounds.
-    """
-    distinct = np.unique(values)
-    if (distinct == np.floor(distinct)).all():
-        width = -(-(distinct[-1] - distinct[0] + 1) // N_BINS) if distinct[-1] - distinct[0] >= 2 * N_BINS else 1
-        return np.arange(distinct[0], distinct[-1] + 1 + width, width)[: int((distinct[-1] - distinct[0]) // width) + 2]
-    return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
-
-
-def periods_of(dates: np.ndarray) -> list[pd.Period]:
-    """Return the periods from the first to the last of (n,) dates, which are given as fractional years.
-
-    They are days, months, quarters or years: the shortest unit that gives at most MAX_PERIODS periods, or several
-    years. None outside the years 1 to 9998.
-    """
-    first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
-    if not 1 <= first <= last < 9999:
-        return []
-    years = [f"{n}Y" for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
-    for unit in ("D", "M", "Q", *years) if (dates % 1).any() else years:
-        begin, end = pd.Period(_day_of(first), freq=unit), pd.Period(_day_of(last), freq=unit)
-        if unit in years:  # decades begin with a round year
-            begin = pd.Period(year=max(begin.year // (n := int(unit[:-1])) * n, 1), freq=unit)
-        several = [begin]
-        while several[-1] + 1 <= end and len(several) <= MAX_PERIODS:
-            several.append(several[-1] + 1)
-        if len(several) <= MAX_PERIODS:
-            return several
-    return []
-
-
-def _day_of(date: float) -> datetime.date:
-    year = int(date)
-    days = (date - year) * (366 if calendar.isleap(year) else 365)
-    return datetime.date(year, 1, 1) + datetime.timedelta(days=int(days))
-
-
-def _start(period: pd.Period) -> float:
-    """Return the start of a period as a year with its fraction."""
-    day = period.asfreq("D", how="start")
-    return parse_date(datetime.date(day.year, day.month, day.day))
-
-
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
     """Return a table with one row per cluster or topic and row of ``into``, (n, J) CSR of ones."""
     documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
@@ -264,14 +194,6 @@ def _table(description: Description, variable: Variable, into: sp.csr_matrix, ro
         number = np.repeat(np.arange(m) + 1, n)
         parts.append(pd.DataFrame({"of": what, "number": number, "context": variable.name, **named, **columns}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the number of independent documents for which a share has this variance; ``n`` (rows, 1) if it has
-    none."""
-    smoothed = (share * n + 0.5) / (n + 1.0)
-    whole = np.broadcast_to(n, share.shape)
-    return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))
 
 
 def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
@@ -305,17 +227,3 @@ def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarra
     several = [ratios(tokens, length, into)[1:] for tokens in description.matched_topics]
     shares, sizes = (np.array(part) for part in zip(*(several or [(share, effective)]), strict=True))
     return count, share, *_mixed(shares, sizes)
-
-
-def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """Return (n, M) each: the sums of ``tokens`` (J, M) over the rows of ``into`` (n, J), their shares of the sums of
-    ``length`` (J,), and the number of independent documents whose share has the same variance.
-    """
-    count = np.asarray((into @ tokens).toarray())
-    n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
-    share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))
-    squares = (into @ tokens.power(2)).toarray() - 2.0 * share * (into @ tokens.multiply(length[:, None])).toarray()
-    squares += share**2 * (into @ length**2)[:, None]
-    correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
-    variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
-    return count, share, np.minimum(_effective(share, n, variance), np.maximum(whole, n))

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.agreement import found_topics
+from mc2core.explore.associations import Associations
 from mc2core.explore.clusters import with_trends
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
@@ -178,7 +179,7 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
     tokens = sp.csr_matrix(description.document_topics.T)
     of_topic = np.asarray(tokens.sum(axis=1)).ravel()
     length = np.asarray(tokens.sum(axis=0)).ravel()
-    used = np.flatnonzero(of_topic > 0)
+    used, known = np.flatnonzero(of_topic > 0), description.once(Associations)
     for variable in variables_of(description):
         if variable.is_number:
             seen = np.flatnonzero(~np.isnan(variable.values))
@@ -196,7 +197,7 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
             for topic in used:
                 part = counts[[topic]].toarray().ravel()
                 top = top_of(part / of_topic[topic], np.where(base > 0, base, 1.0), part > 0, N_VALUES)
-                notable = description.associations.is_notable("topic", int(topic), variable.name, top.column, top.lift)
+                notable = known.is_notable("topic", int(topic), variable.name, top.column, top.lift)
                 for i, column in enumerate(top.column):
                     places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
                     shown = part[column], top.probability[i], top.lift[i], *places, bool(notable[i])

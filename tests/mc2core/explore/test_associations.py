@@ -11,7 +11,7 @@ from helpers.explored_fits import corpus, gibbs
 from scipy import stats
 
 from mc2core import Corpus
-from mc2core.explore.associations import MAX_FALSE, MIN_DOCUMENTS, at_least, notable
+from mc2core.explore.associations import MAX_FALSE, MIN_DOCUMENTS, Associations, at_least, notable
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description
 from mc2core.explore.shares import shares_tables
@@ -74,9 +74,9 @@ def test_contexts_at_random_are_hardly_ever_notable(description):
     for seed in range(10):
         found = Description.of(posterior, permuted(description.corpus, seed))
         for name in ("author", "year"):
-            for sign in found.associations.values[name].values():
+            for sign in found.once(Associations).values[name].values():
                 n_notable, n = n_notable + np.count_nonzero(sign), n + sign.size
-        n_notable += found.associations.trends.query("context == 'year'")["is_notable"].sum()
+        n_notable += found.once(Associations).trends.query("context == 'year'")["is_notable"].sum()
     assert n > 1000
     assert n_notable <= n / 200
 
@@ -94,16 +94,16 @@ def test_clusters_that_contexts_made_are_not_notable():
     clusters = found.at(found.n_clusters)
     assert all((clusters[j] == clusters[j % 4]) for j in range(100))  # the author alone decides
     assert len(set(clusters.tolist())) > 1
-    assert not any(values["cluster"].any() for values in found.associations.values.values())
-    assert not found.associations.trends.query("of == 'cluster'")["is_notable"].any()
+    assert not any(values["cluster"].any() for values in found.once(Associations).values.values())
+    assert not found.once(Associations).trends.query("of == 'cluster'")["is_notable"].any()
     as_they_are = dataclasses.replace(found)
     as_they_are.__dict__["by_words"] = sp.csr_matrix(found.documents_of.T), found.document_topics
-    assert as_they_are.associations.values["author"]["cluster"].any()
+    assert as_they_are.once(Associations).values["author"]["cluster"].any()
 
 
 def test_a_trend_is_a_slope_over_documents_with_its_interval(description):
     """Weighted least squares with the HC3 variance written out; the tables have the same numbers."""
-    trends = description.associations.trends
+    trends = description.once(Associations).trends
     year = description.corpus.contexts["year"] * description.corpus.units["year"][1] + 1994.0
     seen = np.flatnonzero(~np.isnan(year))
     x = np.column_stack([np.ones(len(seen)), year[seen]])

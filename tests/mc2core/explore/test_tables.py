@@ -18,7 +18,7 @@ from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.corpus.building.cells import parse_date
-from mc2core.explore import describe, documents, html_report, shares, tables
+from mc2core.explore import describe, documents, html_report, shares, steps, tables
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
@@ -316,7 +316,7 @@ def test_trends_share_out_every_year(description, made):
         expected = np.bincount(found, minlength=description.recommended)
         assert part["count"].tolist() == expected.tolist()
         assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
-    assert shares.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
+    assert steps.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
 
 
 @pytest.mark.parametrize(
@@ -333,9 +333,9 @@ def test_trends_share_out_every_year(description, made):
 def test_trends_over_dates_have_days_months_quarters_or_years(description, first, last, names):
     """A document at the first moment of each period, and one at its last date, are in it."""
     dates = np.array([parse_date(first), parse_date(last)])
-    periods = shares.periods_of(dates)
+    periods = steps.periods_of(dates)
     assert [str(one) for one in periods] == names
-    starts = [max(parse_date(first), shares._start(one)) for one in periods]
+    starts = [max(parse_date(first), steps._start(one)) for one in periods]
     values = np.full(60, np.nan)
     values[: len(starts) + 1] = [*np.round(starts, 9), dates[1]]  # as they are after they were standardised
     found = shares.shares_over(description, Variable("when", CONTEXT, values, [], is_date=True))

@@ -1,0 +1,84 @@
+"""Bins of numbers and periods of dates, over which shares are computed."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.corpus.building.cells import parse_date
+from mc2core.explore.variables import Variable
+
+N_BINS = 20
+"""Number of steps of equal width in a trend. A short range of whole numbers has one step per number."""
+MAX_PERIODS = 40
+"""Number of steps of a trend over dates."""
+_MOMENT = 1e-8  # in years: rounding error of dates that are standardised
+
+
+def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
+    """Return the bins of a number: the (J, n) CSR of ones of the documents in each, and ``start``, ``end``, ``period``.
+
+    There are none if all values are equal.
+    """
+    seen = np.flatnonzero(~np.isnan(variable.values))
+    values = variable.values[seen]
+    if len(np.unique(values)) < 2:
+        return sp.csr_matrix((len(variable.values), 0)), {}
+    periods = periods_of(values) if variable.is_date else []
+    bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
+    steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
+    shape = (len(variable.values), len(bounds) - 1)
+    into = sp.csr_matrix((np.ones(len(seen)), (seen, steps)), shape=shape)
+    shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
+    return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
+
+
+def bounds_of(values: np.ndarray) -> np.ndarray:
+    """Return the bounds of bins for (n,) observed values, from the smallest to above the largest.
+
+    Whole numbers have whole bounds.
+    """
+    distinct = np.unique(values)
+    if (distinct == np.floor(distinct)).all():
+        width = -(-(distinct[-1] - distinct[0] + 1) // N_BINS) if distinct[-1] - distinct[0] >= 2 * N_BINS else 1
+        return np.arange(distinct[0], distinct[-1] + 1 + width, width)[: int((distinct[-1] - distinct[0]) // width) + 2]
+    return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
+
+
+def periods_of(dates: np.ndarray) -> list[pd.Period]:
+    """Return the periods from the first to the last of (n,) dates, which are given as fractional years.
+
+    They are days, months, quarters or years: the shortest unit that gives at most MAX_PERIODS periods, or several
+    years. None outside the years 1 to 9998.
+    """
+    first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
+    if not 1 <= first <= last < 9999:
+        return []
+    years = [f"{n}Y" for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)]
+    for unit in ("D", "M", "Q", *years) if (dates % 1).any() else years:
+        begin, end = pd.Period(_day_of(first), freq=unit), pd.Period(_day_of(last), freq=unit)
+        if unit in years:  # decades begin with a round year
+            begin = pd.Period(year=max(begin.year // (n := int(unit[:-1])) * n, 1), freq=unit)
+        several = [begin]
+        while several[-1] + 1 <= end and len(several) <= MAX_PERIODS:
+            several.append(several[-1] + 1)
+        if len(several) <= MAX_PERIODS:
+            return several
+    return []
+
+
+def _day_of(date: float) -> datetime.date:
+    year = int(date)
+    days = (date - year) * (366 if calendar.isleap(year) else 365)
+    return datetime.date(year, 1, 1) + datetime.timedelta(days=int(days))
+
+
+def _start(period: pd.Period) -> float:
+    """Return the start of a period as a year with its fraction."""
+    day = period.asfreq("D", how="start")
+    return parse_date(datetime.date(day.year, day.month, day.day))
