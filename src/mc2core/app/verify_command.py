@@ -24,7 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         help="folder of a corpus or a fit, or an .npz file. For one fit and one corpus, the command also reports "
-        "whether the fit was made on this corpus and with the installed versions",
+        "whether the fit was made on this corpus and with the installed versions. The exit code is 2 if a file is "
+        "damaged or if the fit was made on another corpus",
     )
     parser.add_argument(
         "--rerun",
@@ -35,7 +36,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read every path. The exit code is 2 if one is damaged, or if the rerun gives another result."""
+    """Read every path. The exit code is 2 if one is damaged, if the fit was made on another corpus, or if the rerun gives
+    another result."""
     from mc2core.base.progress import work
 
     code, found = 0, {}
@@ -104,7 +106,7 @@ def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool
     same = f"other versions: {', '.join(versions)}" if versions else "the installed versions"
     print(in_lines(f"{path}: {folder} {belongs}; the fit was made with {same}", sys.stdout), flush=True)
     if not is_rerun:
-        return 0
+        return 0 if is_fitted else 2
     result = rerun(posterior, corpus, threads)
     print(in_lines(f"{path}: {result}", sys.stdout))
     return 2 if result.differing else 0

@@ -114,7 +114,7 @@ def test_what_cannot_be_run_again_is_said(corpus, tmp_path, capsys):
             rerun(replace(first, provenance=first.provenance | change), corpus)
     first.save(tmp_path / "posterior.npz")
     other.save(tmp_path / "corpus")
-    assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 0
+    assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 2
     assert "is not the corpus of the fit; the fit was made with the installed versions" in capsys.readouterr().out
     assert main(["verify", str(tmp_path), "--rerun"]) == 2
     assert "--rerun needs one fit and one corpus" in capsys.readouterr().err
