@@ -1,4 +1,4 @@
-"""Assignments of documents to clusters and of tokens to topics, with their counts and their start."""
+"""Assignments of documents to clusters and of tokens to topics, with their counts and starting values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mc2core.inference.seeding import cluster_documents
 
 @record
 class TopicCounts(NamedTuple):
-    """n_jm: row j holds the topics of document j in ascending order and its tokens in each."""
+    """Counts n_jm of tokens per document and topic, in CSR form; topics of a document are in ascending order."""
 
-    start: np.ndarray  # (J + 1,) int64
-    topic: np.ndarray  # int32
-    n: np.ndarray  # int32, at least 1
+    start: np.ndarray  # (J + 1,) int64: first entry of each document
+    topic: np.ndarray  # (entries,) int32: topic of each entry
+    n: np.ndarray  # (entries,) int32: tokens of the document in this topic, at least 1
 
 
 @kernel
@@ -51,24 +51,24 @@ def _relabel(labels, new_label):
 
 @dataclass
 class Assignments:
-    """The state z, l, epsilon of the sampler, and the counts that follow from z and l.
+    """Variables z, l and epsilon of the sampler, and the counts derived from z and l.
 
     Attributes
     ----------
     cluster : (J,) int32
-        z_j, each in 0..K-1.
+        Cluster z_j of each document, in 0..K-1.
     topic : (n_tokens,) int32
-        l_ji in 0..M-1, tokens in CSR order.
+        Topic l_ji of each token, in 0..M-1; tokens are in CSR order.
     document_start : (J + 1,) int64
         First token of each document.
-    topic_weights : (M,) float64, > 0
-        epsilon_1..M; they and ``remaining`` sum to 1.
+    topic_weights : (M,) float64
+        Positive weights epsilon_1..M; together with ``remaining``, they sum to 1.
     remaining : float
         epsilon_new, the weight of all topics not in use.
     n_km : (K, M) int32
-        Tokens of topic m in cluster k.
+        Number of tokens of topic m in cluster k.
     n_k : (K,) int64
-        Documents of cluster k.
+        Number of documents of cluster k.
     """
 
     cluster: np.ndarray
@@ -81,22 +81,22 @@ class Assignments:
 
     @property
     def n_clusters(self) -> int:
-        """Number K of clusters in the tables (after :meth:`compact`, of clusters in use)."""
+        """Number K of clusters for which counts are stored; after :meth:`compact`, number of clusters in use."""
         return len(self.n_k)
 
     @property
     def n_topics(self) -> int:
-        """Number M of topics with a weight (after :meth:`compact`, of topics in use)."""
+        """Number M of topics with a weight; after :meth:`compact`, number of topics in use."""
         return len(self.topic_weights)
 
     def document_of(self, token: int) -> int:
-        """Return the number of the document of a token."""
+        """Return the index of the document that contains a token."""
         return int(np.searchsorted(self.document_start, token, side="right")) - 1
 
     def count(self, n_clusters: int | None = None, counts: TopicCounts | None = None) -> None:
-        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use.
+        """Recompute n_km and n_k from the assignments, for ``n_clusters`` clusters or for all clusters in use.
 
-        If ``counts``, n_jm of the tokens, are given, they are used, because there are far fewer of them than tokens.
+        If the token counts n_jm are given as ``counts``, they are summed, which is faster than counting tokens.
         """
         if n_clusters is None:
             n_clusters = int(self.cluster.max(initial=-1)) + 1
@@ -108,10 +108,9 @@ class Assignments:
             _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
-        """Remove empty clusters and topics; the others keep their order. The weights of removed topics go to
-        ``remaining``.
+        """Remove empty clusters and topics, without changing the order of the others; return their old cluster indices.
 
-        Returns the old numbers of the clusters that are kept.
+        The weights of removed topics are added to ``remaining``.
         """
         clusters = np.flatnonzero(self.n_k)
         if len(clusters) < self.n_clusters:
@@ -133,13 +132,12 @@ class Assignments:
 
 
 # -- tokens of every document in each topic, n_jm -------------------------------------------------------------
-_COUNTED_BLOCK = 256  # documents that a thread takes at a time
+_COUNTED_BLOCK = 256  # documents per block of work of a thread
 
 
 @kernel
 def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
-    """Write the topic counts of documents first..last-1, each from its first token on. Returns the length of each
-    row."""
+    """Write the topic counts of documents first..last-1 from index start[j] on, and the number of entries to size."""
     n_j = np.zeros(n_topics, np.int32)
     for j in range(first, last):
         for i in range(start[j], start[j + 1]):
@@ -156,7 +154,7 @@ def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_coun
 
 @kernel
 def close_up(start, size, spread, closed):
-    """Copy ``size[j]`` entries of every document j, from its first token on, without gaps."""
+    """Copy the ``size[j]`` entries from index ``start[j]`` on of every document j to ``closed``, without gaps."""
     place = 0
     for j in range(size.size):
         for i in range(start[j], start[j] + size[j]):
@@ -165,7 +163,7 @@ def close_up(start, size, spread, closed):
 
 
 def count_topics(assignments: Assignments, pool: Executor | None = None) -> TopicCounts:
-    """Return n_jm of the assignments, for any number of threads in ``pool``."""
+    """Return the counts n_jm of the assignments; threads in ``pool`` do not change the result."""
     start, n_documents, n_tokens = assignments.document_start, len(assignments.cluster), len(assignments.topic)
     size, spread = np.zeros(n_documents, np.int64), np.empty((2, n_tokens), np.int32)
 
@@ -181,7 +179,7 @@ def count_topics(assignments: Assignments, pool: Executor | None = None) -> Topi
 
 
 # -- words in topics ------------------------------------------------------------------------------------------
-_SAMPLED = 10_000  # cells, at most twice as many, by which threads share words out
+_SAMPLED = 10_000  # sampled cells (at most twice as many) by which words are divided among threads
 
 
 @kernel
@@ -219,8 +217,7 @@ def _count_tokens(word, counts, n_w):
 
 @kernel
 def _list_topics(first, last, word, counts, topic, place, listed):
-    """List the topics of the tokens of words first..last-1. The topics of word w begin at place[w], which is
-    increased."""
+    """List the topics of the tokens of words first..last-1, for word w from place[w] on; place[w] is advanced."""
     end = 0
     for cell in range(word.size):
         w, begin, end = word[cell], end, end + counts[cell]
@@ -233,8 +230,7 @@ def _list_topics(first, last, word, counts, topic, place, listed):
 def topics_by_word(
     content: sp.csr_matrix, topic: np.ndarray, pool: Executor | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the topics of all tokens by word: the first token of each word, (V + 1,) int64, and topics, (n_tokens,)
-    int32.
+    """Return the topics of all tokens grouped by word: first token of each word (V + 1,), and topics (n_tokens,) int32.
 
     Tokens of a word are in the order of documents. Threads are used as in :func:`topics_of_words`.
     """
@@ -251,7 +247,7 @@ def topics_by_word(
 
 
 def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool: Executor | None) -> None:
-    """Run ``work(first, last)`` on one range of words per thread; the ranges have about the same number of cells."""
+    """Run ``work(first, last)`` on one range of words per thread; all ranges have about the same number of cells."""
     n_words, n = content.shape[1], n_threads(pool)
     some = np.append(np.sort(content.indices[:: 1 + len(content.indices) // _SAMPLED]), n_words)
     bounds = np.concatenate([[0], some[len(some) * np.arange(1, n) // n], [n_words]]).astype(np.int64)
@@ -260,7 +256,7 @@ def _share_words(content: sp.csr_matrix, work: Callable[[int, int], None], pool:
 
 # -- the starting state ---------------------------------------------------------------------------------------
 def document_start(corpus: Corpus) -> np.ndarray:
-    """Return the first token of each document, (J + 1,) int64."""
+    """Return the index of the first token of each document, (J + 1,) int64."""
     return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
 
 

@@ -1,27 +1,28 @@
-"""Blocked move: all (z_j, l_j) are drawn at once, given random measures drawn from their conditionals.
+"""Blocked Gibbs move: all (z_j, l_j) are drawn at once, given random measures drawn from their full conditionals.
 
-Given z, l and epsilon, the measures that the collapsed sampler integrates out are drawn: G_0 (weights epsilon, topics
-psi), pi, each cluster's tau_k and phi_k. Then documents are independent, and z_j is drawn with its tokens' topics
-summed out:
+First, the measures that the collapsed sampler integrates out are drawn given z, l and epsilon. They are G_0 (weights
+epsilon, topics psi), pi, and tau_k and phi_k of each cluster. Given the measures, documents are independent, and z_j
+is drawn with the topics of the document's tokens summed out:
 
     P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
 
-**New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Unused atoms are drawn from
-``remaining`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above this weight (*active*) is
-known. In the same way, every cluster is known whose pi_k exceeds the weight of ``SMALLEST_CLUSTER`` documents. A token
-in a small topic stays there, and contributes the factor tau_k,l to the weight of its document. A document in a small
-cluster does not move either. Everything else moves among the active atoms. Whether an atom is active depends on the
-measures, not on z and l, and moves stay among active atoms. Therefore, the move is a Gibbs step on the whole model. The
-others move in collapsed sweeps and after the next draw of epsilon.
+**New atoms, exactly and without slice variables.** G_0 has infinitely many atoms. Unused atoms are drawn from the mass
+``remaining`` by stick-breaking, GEM(eta), until less than ``SMALLEST_TOPIC`` remains. Every atom above this weight is
+then represented and is called *active*. Likewise, a cluster is active if its pi_k exceeds the weight of
+``SMALLEST_CLUSTER`` documents, and every such cluster is represented. A token in a small topic keeps its topic and
+contributes the factor tau_k,l to the weight of its document. A document in a small cluster keeps its cluster. All other
+tokens and documents move among the active atoms. Whether an atom is active depends on the measures, not on z and l.
+The move is therefore a Gibbs step of the whole model. Tokens and documents in small atoms move in collapsed sweeps and
+after the next draw of epsilon.
 
 **Threads.** Words and documents are split into fixed blocks. Random streams are keyed by words and documents, and sums
-over blocks are taken in order, so results do not depend on the number of threads.
+over blocks are added in order, so results do not depend on the number of threads.
 
 **Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
-topic's sum: they are smaller than rounding errors, and subnormal products are very slow. For the current topic of a
-token, psi and tau come from a Gamma with a shape above 1, so the current state always has a positive probability. If
-the prior of words or v is small, all Gammas of an unused topic or cluster may underflow. Then their logarithms are
-drawn.
+topic's sum. Such values are below rounding errors, and arithmetic with subnormal products is very slow. For the current
+topic of a token, psi and tau come from a Gamma with a shape above 1, so the current state always has a positive
+probability. If the prior of words or v is small, all Gammas of an unused topic or cluster may underflow. In this case,
+their logarithms are drawn instead.
 """
 
 from __future__ import annotations
@@ -46,26 +47,26 @@ from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_clu
 
 # -- the measures ---------------------------------------------------------------------------------------------
 SMALLEST_TOPIC = 1e-3
-SMALLEST_CLUSTER = 1.0  # in documents; at most 0.05 of pi
-#: words that one thread takes at a time
+SMALLEST_CLUSTER = 1.0  # in documents; the corresponding weight is at most 0.05
+#: words per block of work of a thread
 WORD_BLOCK = 512
-_MEAN_ATOMS = 9_000  # at most
-_TINY = np.float32(1e-18)  # of psi
-_TAU_UNIT = 2.0**60  # tau is stored in units that keep its product with psi a normal float32 ...
-_TINY_TAU = np.float32(1e-20)  # ... if tau is not 0
-_SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
+_MEAN_ATOMS = 9_000  # largest expected number of atoms
+_TINY = np.float32(1e-18)  # entries of psi below this value become 0
+_TAU_UNIT = 2.0**60  # scale of the stored tau: products of psi with tau other than 0 are then normal float32 numbers
+_TINY_TAU = np.float32(1e-20)  # entries of the scaled tau below this value become 0
+_SAFE_PRIOR = 5.0  # smallest V s without logarithms: the sum of V Gamma(s) is < 1e-30 with probability ~ 1e-30**(V s)
 
 
 @record
 class CutTopics(NamedTuple):
-    """Atoms of G_0 above a weight (*active* topics, one column each), and small ones in use."""
+    """Atoms of G_0 above a weight (*active* topics, one column each), and the small topics in use."""
 
-    weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
-    remaining: float  # the weight of all others
+    weights: np.ndarray  # (M',) float64: weights of the M topics in use, followed by the new topics
+    remaining: float  # total weight of all other atoms
     label: np.ndarray  # (columns,) int32: topic of each column; topics in use come first
-    column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small one
+    column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small topic
     small: np.ndarray  # (small topics,) int64: small topics in use
-    place: np.ndarray  # (M,) int32: place of a small topic among them, 0 for a active one
+    place: np.ndarray  # (M,) int32: index of a small topic in ``small``, 0 for an active topic
 
 
 @dataclass(frozen=True)
@@ -75,17 +76,19 @@ class Measures:
     Attributes
     ----------
     topics : CutTopics
+        Active topics and small topics in use.
     n_clusters : int
         Number K' of clusters, in use or new.
     active : (B,) int64
-        Active clusters; all if clusters are fixed.
+        Active clusters; all clusters if they are fixed.
     pi : (B,) float64
         Weights of active clusters; empty if clusters are fixed.
     psi : (V, width) float32
-        Gammas, a column for each active topic and zeros up to whole vectors; topics are columns over their sums.
+        Gammas, one column per active topic, padded with zero columns. A column divided by its sum is the topic.
     tau : (B, width) float32
-        Weights of active topics in active clusters over the sum of the topic's Gammas, in units of 2**-60.
+        Weights of active topics in active clusters, divided by the sum of the topic's Gammas, in units of 2**-60.
     tau_small : (B, small topics) float64
+        Weights of small topics in active clusters.
     """
 
     topics: CutTopics
@@ -100,8 +103,8 @@ class Measures:
 def smallest_atom(usual: float, concentration: float) -> float:
     """Return the weight above which atoms are active: ``usual``, or more if there would be too many atoms.
 
-    GEM(c) has 1 + Poisson(c ln(1/w)) atoms until less than w of the measure remains. For such large c, nearly all of
-    them are small for any w.
+    GEM(c) has 1 + Poisson(c ln(1/w)) atoms until less than w of the measure remains. If c is so large that ``usual`` is
+    raised, nearly all atoms are small for any w.
     """
     return max(usual, math.exp(-_MEAN_ATOMS / concentration))
 
@@ -111,8 +114,8 @@ def split_remaining(
 ) -> tuple[np.ndarray, float]:
     """Split the mass ``remaining`` in size-biased order until less than ``smallest`` is left.
 
-    Sticks have the distribution of GEM(alpha). For N atoms, of which ``n_known`` are known, they are Beta(1 + b, b
-    times the number of other atoms).
+    Stick proportions follow GEM(alpha). If there are N atoms in total and ``n_known`` of them are known, they are
+    Beta(1 + b, b times the number of other atoms).
 
     Returns the weights of the new atoms and the remaining mass.
     """
@@ -134,9 +137,9 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random
 
 @kernel
 def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums):
-    """Draw Gamma(n_mw + s) for words first..last-1 and active topics; psi_m is a column divided by its sum.
+    """Draw Gamma(n_mw + s) for words first..last-1 and active topics; a column divided by its sum is psi_m.
 
-    ``psi`` (V, width) float32 is filled, ``sums`` (width,) float64 gets the columns' sums over these words.
+    The draws are written to ``psi`` (V, width) float32 and added to the column sums ``sums`` (width,) float64.
     """
     start, token, count, column, n_columns = cells.start, cells.token, cells.counts, topics.column, topics.label.size
     stream = np.zeros(2, np.uint64)
@@ -176,7 +179,7 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
 
 
 def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw pi, with new clusters until less than ``SMALLEST_CLUSTER`` remains, and return which clusters are active."""
+    """Draw pi, with new clusters until less than ``SMALLEST_CLUSTER`` remains; return pi and the active clusters."""
     pi = streams.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
     smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
     new, _ = split_remaining(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
@@ -214,7 +217,10 @@ def draw_topic_words(
 def draw_tau(
     n_km: np.ndarray, topics: CutTopics, sums: np.ndarray, v: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw tau of clusters with counts ``n_km`` (B, M): of active topics over ``sums``, and of small ones in use."""
+    """Draw tau of clusters with counts ``n_km`` (B, M).
+
+    Returns the weights of active topics divided by ``sums``, in the unit of ``tau``, and the weights of small topics.
+    """
     label, small, n_columns = topics.label, topics.small, len(topics.label)
     used = label[label < len(topics.column)]
     # active topics, small topics in use, and one entry for the remaining mass
@@ -261,34 +267,33 @@ def draw_measures(
 
 
 # -- clusters of documents given the measures -----------------------------------------------------------------
-_FLOOR = np.float32(1e-37)  # of a word's mass under a cluster
-_HOPELESS = 45.0  # nats
-_WORDS_AT_ONCE = 16
+_FLOOR = np.float32(1e-37)  # smallest probability mass of a word in a cluster
+_HOPELESS = 45.0  # gap in nats to the current cluster from which a cluster is discarded
+_WORDS_AT_ONCE = 16  # words between two checks for hopeless clusters
 
 
 @record
 class LogFactors(NamedTuple):
     """Factors of a document's weights that do not depend on its contexts, one column per active cluster."""
 
-    pi: np.ndarray  # (K,) float64
+    pi: np.ndarray  # (K,) float64: ln pi
     small: np.ndarray  # (small topics, K) float64: ln tau
-    words: np.ndarray  # (V, K) float32: of a token of the word in active topics, at most 0
+    words: np.ndarray  # (V, K) float32: log factor of a token of the word in active topics, at most 0
 
 
 @record
 class BlockedWork(NamedTuple):
-    """Workspace for a document and its weights."""
+    """Workspace for one document and the weights of the active clusters."""
 
-    weight: np.ndarray  # (K,) float64
-    candidates: np.ndarray  # (K,) int64: columns that are included, as many as there are
-    moving: np.ndarray  # (widest,) float64: tokens in active topics of each of its words
-    still: np.ndarray  # (longest + 1,) int64: its tokens in small topics
+    weight: np.ndarray  # (K,) float64: weight or log weight of each active cluster
+    candidates: np.ndarray  # (K,) int64: columns of the clusters that are not discarded, in the first entries
+    moving: np.ndarray  # (widest,) float64: number of tokens in active topics, per word of the document
+    still: np.ndarray  # (longest + 1,) int64: tokens of the document in small topics
 
 
 @kernel(fastmath={"contract"})
 def centred_log(mass, log_mass):
-    """Write ln mass - max_k ln mass to log_mass (words, K) float32. If all clusters of a word share a constant, it
-    cancels."""
+    """Write ln mass - max_k ln mass to log_mass (words, K) float32; a constant shared by all clusters cancels."""
     n_clusters = mass.shape[1]
     work = np.zeros(n_clusters, np.float64)
     for w in range(mass.shape[0]):
@@ -304,7 +309,7 @@ def centred_log(mass, log_mass):
 
 @inner_kernel(fastmath={"contract"})
 def _add_row(row, factor, weight):
-    # in a function of its own this vectorises
+    # a separate function, because only then does the compiler vectorise the loop
     for k in range(weight.size):
         weight[k] += factor * np.float64(row[k])
 
@@ -328,8 +333,7 @@ def _weigh_small(j, documents, topic, topics, log_small, work):
     column, place = topics.column, topics.place
     weight, moving, still = work.weight, work.moving, work.still
     begin, end = documents.start[j], documents.start[j + 1]
-    # few tokens are in small topics: they are listed in a loop without branches and subtracted from the counts of their
-    # words
+    # few tokens are in small topics, so a loop without branches lists them, and the counts of their words are reduced
     n_still = 0
     for i in range(begin, end):
         still[n_still] = i
@@ -351,11 +355,11 @@ def _weigh_small(j, documents, topic, topics, log_small, work):
 
 @inner_kernel(fastmath={"contract"})
 def _weigh_words(words, log_mass, here, work):
-    """Add the document's words to its weights; returns the number of columns that are not hopeless.
+    """Add the log factors of the document's words to its weights; return the number of clusters not discarded.
 
-    Every column starts from ln pi + ln f(x_j) and only falls as words are added, because ``log_mass`` is at most 0.
-    So a column that has fallen ``_HOPELESS`` below the document's present cluster, ``here``, is left out from there on:
-    its probability is below 1e-19, less than the rounding of the sum.
+    The weight of a cluster starts at ln pi + ln f(x_j) and only decreases as words are added, because ``log_mass`` is
+    at most 0. A cluster is discarded once its weight is ``_HOPELESS`` below the final weight of the document's current
+    cluster ``here``. Its probability is then below 1e-19, less than the rounding error of the sum.
     """
     weight, candidates, moving = work.weight, work.candidates, work.moving
     n_words, n_clusters = words.size, weight.size
@@ -364,7 +368,7 @@ def _weigh_words(words, log_mass, here, work):
         least += moving[c] * np.float64(log_mass[words[c], here])
     n_candidates = 0
     for k in range(n_clusters):
-        if not weight[k] < least:  # no number stays, for the sum to show it
+        if not weight[k] < least:  # NaN is not discarded, so that the sum of the weights reveals it
             candidates[n_candidates] = k
             n_candidates += 1
     c = 0
@@ -390,7 +394,7 @@ def _weigh_words(words, log_mass, here, work):
 
 @inner_kernel(fastmath={"contract"})
 def _exponentiate(weight, candidates, n_candidates):
-    """weight = exp(weight - max) of the active columns, in place; returns the sum."""
+    """weight = exp(weight - max) for the candidate clusters, in place; return the sum."""
     top = -np.inf
     for a in range(n_candidates):
         top = max(top, weight[candidates[a]])
@@ -410,8 +414,15 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
 
     Parameters
     ----------
-    documents : DocumentRows; topic : l; topics : CutTopics; factors : LogFactors
-    log_context : (last - first, K), or (0, K) without contexts; is_active : (K',) int32, column of each cluster, or -1
+    documents : DocumentRows
+    topic : (n_tokens,) int32
+        Topic of each token.
+    topics : CutTopics
+    factors : LogFactors
+    log_context : (last - first, K) float64
+        Log likelihood of each document's contexts in each active cluster; (0, K) without contexts.
+    is_active : (K',) int32
+        Column of each active cluster; -1 for small clusters.
     """
     stream = np.zeros(2, np.uint64)
     work = _document_work(first, last, documents, factors.pi.size)
@@ -420,7 +431,7 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
         here = is_active[cluster[j]]
         if here < 0:
             continue
-        # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+        # loops, since numba also compiles the error message of an array assignment, which takes seconds
         for k in range(weight.size):
             weight[k] = factors.pi[k]
         if log_context.shape[0] > 0:
@@ -450,16 +461,16 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
 def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
     """Draw the topics l_ji of all tokens of words first..last-1 that are in active topics, in place.
 
-    ``row_of`` (J,) int32: 1 + the row of the document in ``tau`` (K, width) float32, or 0 if the document does not
-    move. A word's tokens are drawn cluster by cluster, because all tokens of one cluster have the same weights. Returns
-    the first token whose weights have no finite sum, or -1.
+    ``row_of`` (J,) int32 is 1 + the row of the document in ``tau`` (K, width) float32, or 0 if the document does not
+    move. A word's tokens are drawn cluster by cluster, because all tokens of a word in one cluster have the same
+    weights. Returns the first token whose weights have no finite sum, or -1.
     """
     column, label = topics.column, topics.label
     stream = np.zeros(2, np.uint64)
     width = psi.shape[1]
     n_blocks = width // LANES
-    within = np.zeros(width)  # running sums of weights within each block of 16 ...
-    upto = np.full(LANES * (n_blocks // LANES + 1), np.inf)  # ... and of the blocks' sums
+    within = np.zeros(width)  # cumulative sums of the weights within each block of LANES columns
+    upto = np.full(LANES * (n_blocks // LANES + 1), np.inf)  # cumulative sums of the block totals
     word_tokens = WordTokens(
         np.zeros(cells.largest, np.int64), np.zeros(cells.largest, np.int32), np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64), np.zeros(tau.shape[0] + 2, np.int64), np.zeros(cells.widest, np.int64),
@@ -468,7 +479,7 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
     run_end = word_tokens.run_end
     for w in range(first, last):
         streams.seek(stream, key, w)
-        # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap
+        # scattered memory is read first, in a loop without unpredictable branches, so that cache misses overlap
         n_runs, _ = collect_word(w, cells, row_of, topic, word_tokens)
         t = 0
         for r in range(n_runs):
@@ -488,7 +499,7 @@ def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
                 block = 0
                 for b in range(0, n_blocks, LANES):
                     block += count_passed(upto, b, u)
-                # if rounding moves the draw past the end, the token stays; so does a token without any mass
+                # a token keeps its topic if rounding moves the draw past the end, or if all its weights are 0
                 if block < n_blocks:
                     if block > 0:
                         u -= upto[block - 1]
@@ -525,10 +536,11 @@ def _move_documents(
     rng: np.random.Generator,
     pool: Executor | None,
 ) -> tuple[np.ndarray, int]:
-    """Draw the clusters of documents in active ones, in place.
+    """Draw the clusters of the documents in active clusters, in place.
 
-    Returns (J,) int32, 1 + the document's place among the active clusters or 0, and the first document that has no
-    weights to draw from, or -1: then nothing has changed.
+    Returns (J,) int32, 1 + the index of each document's cluster among the active clusters, or 0 if the document does
+    not move. The second value is a document whose weights have no finite positive sum, or -1. If there is such a
+    document, nothing is changed.
     """
     active, n_active = measures.active, len(measures.active)
     is_active = np.full(measures.n_clusters, -1, np.int32)
@@ -552,7 +564,7 @@ def _move_documents(
     moves = is_active[assignments.cluster] >= 0
     if failed < 0:
         cluster = assignments.cluster.copy()
-        cluster[moves] = active[chosen[moves]]  # there may be no active cluster at all
+        cluster[moves] = active[chosen[moves]]  # indexing by ``moves`` is needed since there may be no active cluster
         assignments.cluster = cluster
     return np.where(moves, chosen + 1, 0).astype(np.int32), failed
 
@@ -570,10 +582,9 @@ def move_blocked(
     *,
     clusters_are_fixed: bool = False,
 ) -> None:
-    """Make one blocked move, in place; clusters and topics that become empty are dropped.
+    """Make one blocked move, in place, and drop the clusters and topics that end empty.
 
-    ``content`` has the CSR counts of the corpus, and ``pool`` the threads. With ``clusters_are_fixed``, only tokens
-    move.
+    ``content`` is the corpus as CSR counts. If ``clusters_are_fixed``, only tokens move.
     """
     rng = streams.generator(seed, "measures", iteration)
     key = streams.key(seed, "psi", iteration)

@@ -1,20 +1,22 @@
 """Split and merge moves of document clusters given the tables of their documents (docs/model.md, section 2).
 
 With theta and tau summed out, a cluster of documents with tables t_jm has a marginal likelihood in closed form. It is
-the product of the predictives of its documents, each given those before it (:mod:`mc2core.inference.gibbs.documents`).
+the product of the posterior predictives of its documents, each given the documents before it
+(:mod:`mc2core.inference.gibbs.documents`).
 
-A move draws two documents i and j. If they are in one cluster, it is to be split, else their clusters are to be merged.
-Both documents begin in components of their own. All others join one of the two in random order, each in proportion to
+A move draws two documents i and j. If both are in one cluster, the move proposes to split this cluster; otherwise it
+proposes to merge their clusters. Document i starts component 0 and document j starts component 1. All other documents
+of the clusters join component c in random order, with probability proportional to
 
     w_c = (n_c + b) f_c(x) p(t | documents of component c)           (sequential allocation, Dahl 2005).
 
-A merge makes the same pass, in which each document joins the component that it is in. With w the weight of the document
-in the union, a split has the Metropolis-Hastings ratio
+A merge makes the same pass, but each document joins the component of its current cluster. Let w be the weight of a
+document in the union of both components. Then a split has the Metropolis-Hastings ratio
 
-    alpha (1 - K / N) p(x_j, t_j) / w(j)  prod over all others of (w_0 + w_1) / w,
+    alpha (1 - K / N) p(x_j, t_j) / w(j)  prod over all other documents of (w_0 + w_1) / w,
 
-and the merge that undoes it has its inverse: what a split draws cancels, since the joint density of two components is
-the product of the weights that were drawn.
+and the merge that reverses the split has the inverse ratio. The weights of the chosen components cancel, because their
+product is the joint density of the two components.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from mc2core.inference.gibbs.documents import (
 )
 from mc2core.inference.gibbs.weights import Concentrations, weight_of_new
 
-_UNION = 2  # the slot of both components together
+_UNION = 2  # slot of the union of both components
 
 
 @inner_kernel
@@ -63,7 +65,7 @@ def _empty_slots(clusters, contexts, priors):
 
 @inner_kernel
 def _gather(stream, i, j, cluster, members):
-    """List i, j and, in random order, all other documents of their clusters; returns how many there are."""
+    """List i, j and, in random order, all other documents of their clusters; return the number of documents."""
     a, b, n = cluster[i], cluster[j], 2
     members[0], members[1] = i, j
     for other in range(cluster.size):
@@ -76,7 +78,7 @@ def _gather(stream, i, j, cluster, members):
 
 @inner_kernel
 def _allocate(stream, members, n, is_split, documents, contexts, clusters, priors, work, component):
-    """Draw the components of a split, or take those of two clusters; returns their part of the ratio."""
+    """Draw the components of a split, or reproduce the components of a merge; return the log ratio without alpha."""
     cluster, weight, result, chosen = documents.cluster, work.weight, 0.0, 0
     for position in range(n):
         d = members[position]
@@ -106,7 +108,7 @@ def _allocate(stream, members, n, is_split, documents, contexts, clusters, prior
 
 @kernel
 def _split_and_merge(key, n_proposals, n_used, documents, contexts, clusters, priors, work, members, component):
-    """Make proposals, in place; returns how many splits and merges were made. A new cluster gets the next number."""
+    """Make proposals, in place; return the numbers of accepted splits and merges. A new cluster gets the next number."""
     cluster, n_documents, stream = documents.cluster, documents.cluster.size, np.zeros(2, np.uint64)
     n_slots, splits, merges = n_used, 0, 0
     for proposal in range(n_proposals):

@@ -6,11 +6,11 @@ Given the topics l of all tokens, the clustering z of a state at the document le
                                 prod_j G(omega) / G(omega + N_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km) dtau_k,
 
 where each integral is estimated. The posterior of tau_k is approximated by normalised Gammas with shapes e_m and means
-g_m. Here g = (v eps + u) / (v + u.), and u are the expected tables for the parameters omega g. e_m is the curvature of
-the log posterior of tau_km at g: v eps_m plus the expectation minus the variance of the tables. The estimate is the
-integrand at g divided by the approximate density. It can compare two clusterings of the same topics, each with its best
-omega. It cannot compare states with different topics, because it is the density of a single assignment of tokens, and a
-state with more topics has more assignments of about the same density.
+g_m. Here g = (v eps + u) / (v + u.), and u are the expected tables for the parameters omega g. The shape e_m is the
+curvature of the log posterior of tau_km at g: v eps_m plus the expectation minus the variance of the tables. The
+estimate of the integral is the integrand at g divided by the approximate density. It can compare two clusterings of the
+same topics, each with its best omega. It cannot compare states with different topics. It is the density of a single
+assignment of tokens, and a state with more topics has more assignments of about the same density.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mc2core.inference.gibbs.assignments import count_topics
 from mc2core.inference.gibbs.state import DocumentLevelState
 from mc2core.inference.gibbs.weights import log_partition
 
-_PASSES = 6  # of the estimate of tau
-# range of ln omega in which clusterings are compared, and how near to the best it is found
+_PASSES = 6  # fixed-point iterations of the estimate g of tau
+# bounds of ln omega in the search for the best omega, and tolerance of this search
 _LOG_OMEGA, _OMEGA_WITHIN = (-5.0, 10.0), 0.05
 
 
@@ -59,7 +59,7 @@ def log_topics_of_clusters(state: DocumentLevelState) -> float:
     assignments, v, omega = state.assignments, state.concentrations.table, state.omega
     counts, shape = count_topics(assignments), (assignments.n_clusters, assignments.n_topics + 1)
     topics = np.maximum(v * np.append(assignments.topic_weights, assignments.remaining), MIN_POSITIVE)
-    # documents of a cluster that have as many tokens in a topic weigh alike
+    # documents of a cluster with equal numbers of tokens in a topic have equal terms, so these are computed once
     cluster = np.repeat(assignments.cluster, np.diff(counts.start)).astype(np.int64)
     most = int(counts.n.max(initial=0)) + 1
     code, number = np.unique((cluster * shape[1] + counts.topic) * most + counts.n, return_counts=True)
@@ -82,10 +82,10 @@ def log_topics_of_clusters(state: DocumentLevelState) -> float:
 
 
 def log_odds_of_clusters(state: DocumentLevelState) -> float:
-    """Return by how many nats the clusters of a state are likelier than one cluster, given the same topics of tokens.
+    """Return the log odds in nats of the clusters of a state against a single cluster, given the topics of the tokens.
 
-    Each clustering is taken with the omega that suits it best. The topics of the state were drawn under its own
-    clusters, so in expectation the value is an upper bound of the log odds with the topics summed out.
+    Each clustering is evaluated at the omega that maximises its density. The topics of the state were drawn given its
+    clusters. In expectation, the value is therefore an upper bound of the log odds with the topics summed out.
     """
 
     def best(cluster: np.ndarray) -> float:

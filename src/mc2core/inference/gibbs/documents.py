@@ -1,28 +1,29 @@
 """Sweeps that move documents between clusters (ICML14 section 3.2 and appendix A.2).
 
-**Given tokens or tables**, tau summed out, z_j given everything else:
+**Given tokens or tables**, with tau summed out, the full conditional of z_j is
 
     P(z_j = k)   prop. to n_k f_k(x_j) G(v + n_k.) / G(v + n_k. + N_j)
                           prod_m G(v eps_m + n_km + c_jm) / G(v eps_m + n_km)          (counts without document j)
-    P(z_j = new) prop. to alpha, times the same with all counts 0.
+    P(z_j = new) prop. to alpha, times the same factors with all counts 0.
 
-If there are at most N clusters, n_k + alpha / N and alpha (1 - K / N) take the place of n_k and alpha
+If there are at most N clusters, n_k + alpha / N and alpha (1 - K / N) replace n_k and alpha
 (:mod:`mc2core.inference.gibbs.weights`).
 
-The appendix sums v eps_m over the topics in use where the Dirichlet's total is v, and its new-cluster term misprints
-the counts; the form above is the one tested.
+The appendix has two misprints: it sums v eps_m over the topics in use although the Dirichlet's total is v, and the
+counts in its new-cluster term are wrong. The tests confirm the formula above.
 
-Counts are held topic by topic, so that one topic of the document is weighed for all clusters in one vector loop. A
-ratio of gamma functions is a short product for few tokens (logarithms are taken of the products of many topics), else
-one Stirling series minus a kept log-gamma.
+Counts are stored topic by topic. One vector loop can therefore weight all clusters for one topic of the document. For
+few tokens, a ratio of gamma functions is a short product, and one logarithm is taken of the products of many topics.
+For more tokens, the ratio is one Stirling series minus a stored log-gamma.
 
-**Given tau** at the document level, theta summed out, next to the move given the tables of documents:
+**Given tau**, at the document level and with theta summed out, a second move draws z_j from
 
     P(z_j = k) prop. to (n_k + b) f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)    (n_k, f_k without j)
 
-(b = 0 unless the number of clusters is bounded) over the clusters in use, for documents that are not alone in theirs.
-No cluster is added or removed, so that the clusters to choose from are the same before and after. Tables drawn under
-one cluster hold a document there; this move does not know them. Tables must be drawn again after it.
+over the clusters in use (b = 0 unless the number of clusters is bounded). Documents that are alone in their cluster do
+not move. No cluster is added or removed, so the choice of clusters is the same before and after the move. Tables drawn
+under one cluster make a document unlikely to leave it. This move does not condition on tables, so they must be drawn
+again after it.
 """
 
 from __future__ import annotations
@@ -46,69 +47,68 @@ from mc2core.inference.gibbs.assignments import Assignments, TopicCounts
 from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_cluster, weight_of_new
 
 # -- given tokens or tables ----------------------------------------------------------------------------------
-_FEW = 8  # tokens up to which the ratio of gamma functions is a product; Stirling's series is exact from 8 on
-_SPARE = 8  # clusters that can be born before tables grow
-_BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
+_FEW = 8  # largest number of tokens for which the gamma ratio is a product; Stirling's series is accurate from 8 on
+_SPARE = 8  # spare slots for new clusters before the arrays are rebuilt
+_BITS = 960.0  # largest sum of binary exponents of the factors of a product, so that it fits into a float64
 
 
 @record
 class DocumentTokens(NamedTuple):
-    """The documents' tokens and clusters."""
+    """Topics of the tokens and clusters of the documents."""
 
-    start: np.ndarray  # (J + 1,) int64: first token
-    topic: np.ndarray  # (n_tokens,) int32
-    cluster: np.ndarray  # (J,) int32
+    start: np.ndarray  # (J + 1,) int64: first token of each document
+    topic: np.ndarray  # (n_tokens,) int32: topic of each token
+    cluster: np.ndarray  # (J,) int32: cluster of each document
 
 
 @record
 class Contexts(NamedTuple):
-    """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
+    """Sufficient statistics of the documents' contexts (CSR) and the prior; see :mod:`mc2core.families.kernels`."""
 
-    indptr: np.ndarray  # (J + 1,) int64
-    indices: np.ndarray  # int64
-    values: np.ndarray  # float64
-    offsets: np.ndarray  # (C + 1,) int64
-    codes: np.ndarray  # (C,) int64
-    natural: np.ndarray  # (D,) float64, of the prior
-    totals: np.ndarray  # (C,) float64: its sums over each context's columns
+    indptr: np.ndarray  # (J + 1,) int64: CSR row pointers
+    indices: np.ndarray  # (nnz,) int64: CSR column indices
+    values: np.ndarray  # (nnz,) float64: CSR values
+    offsets: np.ndarray  # (C + 1,) int64: first column of each context
+    codes: np.ndarray  # (C,) int64: family code of each context
+    natural: np.ndarray  # (D,) float64: natural parameters of the prior
+    totals: np.ndarray  # (C,) float64: sums of ``natural`` over each context's columns
     vectors: Vectors
 
 
 @record
 class ClusterTables(NamedTuple):
-    """Counts and stored values of the clusters, one slot per cluster. Slots after the clusters in use are empty
-    clusters."""
+    """Counts and stored log-gammas, one slot per cluster. Slots after the clusters in use are empty clusters."""
 
-    n_k: np.ndarray  # (slots,) int64, documents
-    n_tokens: np.ndarray  # (slots,) int64
-    n_mk: np.ndarray  # (M, slots) int32
+    n_k: np.ndarray  # (slots,) int64: documents of each cluster
+    n_tokens: np.ndarray  # (slots,) int64: tokens of each cluster
+    n_mk: np.ndarray  # (M, slots) int32: tokens of each topic in each cluster
     kept_k: np.ndarray  # (slots,) float64: ln G(v + n_tokens)
     kept_mk: np.ndarray  # (M, slots) float64: ln G(v eps_m + n_mk)
     natural: np.ndarray  # (D, slots) float64: natural parameters of the contexts
-    totals: np.ndarray  # (C, slots) float64: their sums over each context's columns
+    totals: np.ndarray  # (C, slots) float64: sums of ``natural`` over each context's columns
     vectors: VectorClusters
 
 
 @record
 class DocumentConstants(NamedTuple):
-    """What a sweep does not change."""
+    """Constants of a sweep over documents."""
 
     law: PartitionLaw
     v: float  # table concentration
     topics: np.ndarray  # (M,) float64: v eps_m
-    bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
+    bits: np.ndarray  # (M,) float64: bound on the absolute binary exponent of a factor of each topic
 
 
 @record
 class ClusterSweepWork(NamedTuple):
-    """The document at hand and its weights."""
+    """Workspace for the current document: its topic counts and the weights of the clusters."""
 
-    counts: np.ndarray  # (M,) int64: its tokens in each topic, zeros between documents
-    present: np.ndarray  # (M,) int64: its topics, as many as there are
-    weight: np.ndarray  # (slots,) float64
-    product: np.ndarray  # (slots,) float64, ones between uses
-    log_gammas: np.ndarray  # (M,) float64
-    row: np.ndarray  # (D,) float64
+    counts: np.ndarray  # (M,) int64: tokens of the document in each topic; zeros between documents
+    present: np.ndarray  # (M,) int64: topics of the document in the first entries
+    weight: np.ndarray  # (slots,) float64: weight or log weight of each cluster
+    product: np.ndarray  # (slots,) float64: product of the factors of each cluster; ones between uses
+    log_gammas: np.ndarray  # (M,) float64: scratch for the log-gammas of the document's topics
+    row: np.ndarray  # (D,) float64: scratch for one row of statistics
 
 
 @inner_kernel(fastmath={"contract"})
@@ -136,28 +136,28 @@ def _add_stirling(prior, n, kept, count, n_slots, weight):
 
 @inner_kernel(fastmath={"contract"})
 def _add_log_gamma(prior, n, kept, count, n_slots, weight):
-    """The same for any arguments."""
+    """weight[k] += ln G(prior + n[k] + count) - kept[k], for any arguments."""
     for k in range(n_slots):
         weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
 
 
 @inner_kernel(fastmath={"contract"})
 def _subtract_totals(v, n, kept, length, n_slots, weight):
-    """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
+    """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), where ``kept`` stores ln G(v + n[k])."""
     for k in range(n_slots):
         weight[k] += kept[k] - log_gamma(v + (n[k] + length))
 
 
 @inner_kernel(fastmath={"contract"})
 def _log_gammas(x, n):
-    """x = ln G(x), in place, for its first n entries."""
+    """x[i] = ln G(x[i]) for i < n, in place."""
     for i in range(n):
         x[i] = log_gamma(x[i])
 
 
 @inner_kernel(fastmath={"contract"})
 def _exponentiate(weight, n_slots):
-    """weight = exp(weight - max), in place; returns the sum."""
+    """weight = exp(weight - max), in place; return the sum."""
     top = weight[0]
     for k in range(1, n_slots):
         top = max(top, weight[k])
@@ -171,7 +171,7 @@ def _exponentiate(weight, n_slots):
 
 @inner_kernel
 def count_topics_of(documents, j, counts, present):
-    """Count document j's tokens in each topic; returns the number of its topics."""
+    """Count the tokens of document j in each topic; return the number of its topics."""
     topic, n_present = documents.topic, 0
     for i in range(documents.start[j], documents.start[j + 1]):
         m = topic[i]
@@ -184,7 +184,7 @@ def count_topics_of(documents, j, counts, present):
 
 @inner_kernel
 def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
-    """Add document j, the current document, to cluster k (sign 1) or remove it (sign -1)."""
+    """Add document j, whose counts are in ``work``, to cluster k (sign 1) or remove it from k (sign -1)."""
     n_mk, kept_mk, prior = clusters.n_mk, clusters.kept_mk, priors.topics
     counts, present, log_gammas = work.counts, work.present, work.log_gammas
     clusters.n_k[k] += sign
@@ -207,7 +207,7 @@ def add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_presen
 
 @inner_kernel
 def weigh_contexts(contexts, j, natural, totals, vectors, n_slots, row, weight):
-    """weight[k] += ln f_k(x_j), of clusters with these natural parameters, totals and vectors."""
+    """weight[k] += ln f_k(x_j), the log posterior predictive of document j's contexts in cluster k."""
     if contexts.vectors.n_others > 0:
         add_predictives(contexts, j, natural, totals, n_slots, vectors.product, row, weight)
     indptr, indices, values = contexts.indptr, contexts.indices, contexts.values
@@ -216,7 +216,7 @@ def weigh_contexts(contexts, j, natural, totals, vectors, n_slots, row, weight):
 
 @inner_kernel
 def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, weight):
-    """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
+    """weight[k] = ln (n_k + b) + ln f_k(x_j); slot ``empty`` gets the new cluster's weight, other empty slots -inf."""
     n_k, n_used = clusters.n_k, 0
     for k in range(n_slots):
         if n_k[k] > 0:
@@ -232,7 +232,7 @@ def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, row, w
 
 @inner_kernel
 def weigh_topics(clusters, priors, work, length, n_present, n_slots):
-    """weight[k] += ln of the probability of the topics of a document of ``length`` tokens, given those of cluster k."""
+    """weight[k] += ln of the probability of the current document's topics given the topics of cluster k's tokens."""
     if length > 0:
         _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, work.weight)
     n_mk, kept_mk, prior, bits = clusters.n_mk, clusters.kept_mk, priors.topics, priors.bits
@@ -256,12 +256,12 @@ def weigh_topics(clusters, priors, work, length, n_present, n_slots):
 
 @inner_kernel
 def _move_document(stream, j, n_clusters, documents, contexts, clusters, priors, work):
-    """Draw the cluster of document j; returns it, or -1 if the weights have no finite sum above 0."""
+    """Draw the cluster of document j; return the cluster, or -1 if the weights have no finite sum above 0."""
     n_k, cluster, weight = clusters.n_k, documents.cluster, work.weight
     length = documents.start[j + 1] - documents.start[j]
     n_present = count_topics_of(documents, j, work.counts, work.present)
     add_or_remove(clusters, contexts, priors, work, j, np.int64(cluster[j]), -1, length, n_present)
-    # one empty slot stands for the new cluster: the first one
+    # the first empty slot represents the new cluster
     empty = n_clusters
     for slot in range(n_clusters):
         if n_k[slot] == 0:
@@ -283,9 +283,10 @@ def _move_document(stream, j, n_clusters, documents, contexts, clusters, priors,
 
 @kernel
 def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, priors, work):
-    """Sweep documents ``first``...; returns (next document, clusters). It stops early when no slot is spare.
+    """Sweep the documents from ``first`` on; stop early if no slot is spare.
 
-    (-1 - j, clusters): the weights of document j have no finite sum above 0.
+    Returns the next document and the number of clusters. If the weights of document j have no finite sum above 0, the
+    first value is -1 - j.
     """
     stream, n_documents = np.zeros(2, np.uint64), documents.cluster.size
     for j in range(first, n_documents):
@@ -301,7 +302,7 @@ def _sweep_clusters(key, first, n_clusters, documents, contexts, clusters, prior
 
 @kernel
 def _exponents(prior, most):
-    """(M,) float64: no factor of topic m is above 2**bits[m] or below 2**-bits[m], if none is above 2**most."""
+    """Return (M,) float64 bits: if no factor is above 2**most, factors of topic m are in [2**-bits[m], 2**bits[m]]."""
     return np.array([max(most, -math.log2(a)) for a in prior])
 
 
@@ -314,7 +315,7 @@ def _log_gamma_table(prior, n_mk, kept_mk):
 
 
 def constants_of(assignments: Assignments, concentrations: Concentrations) -> DocumentConstants:
-    """What moves of documents do not change."""
+    """Return the constants of the moves of documents."""
     v = float(concentrations.table)
     prior = v * assignments.topic_weights
     bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
@@ -324,7 +325,7 @@ def constants_of(assignments: Assignments, concentrations: Concentrations) -> Do
 def tables_of(
     stacked: Contexts, priors: DocumentConstants, cluster: np.ndarray, n_mk: np.ndarray, n_k: np.ndarray
 ) -> ClusterTables:
-    """Tables of clusters with so many tokens in topics (M, slots), of so many documents (slots,)."""
+    """Return the cluster tables for (M, slots) token counts ``n_mk`` and (slots,) document counts ``n_k``."""
     n_tokens = n_mk.sum(axis=0, dtype=np.int64)
     kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, len(n_k)))
     _log_gamma_table(priors.topics, n_mk, kept_mk)
@@ -333,13 +334,13 @@ def tables_of(
 
 
 def work_of(n_topics: int, slots: int, dimension: int) -> ClusterSweepWork:
-    """Workspace for one document and so many clusters."""
+    """Return the workspace for one document, with ``slots`` cluster slots."""
     counts, present = np.zeros((2, n_topics), np.int64)
     return ClusterSweepWork(counts, present, np.zeros(slots), np.ones(slots), np.zeros(n_topics), np.empty(dimension))
 
 
 def contexts_of(contexts: StackedContexts) -> Contexts:
-    """The documents' contexts for compiled kernels."""
+    """Return the documents' contexts as arrays for compiled kernels."""
     statistics = contexts.statistics
     return Contexts(
         statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
@@ -356,7 +357,7 @@ def _fill_columns(contexts, cluster, natural, totals, clusters):
 
 
 def columns_of(contexts: Contexts, cluster: np.ndarray, slots: int) -> tuple[np.ndarray, np.ndarray, VectorClusters]:
-    """Return natural parameters (D, slots), their totals (C, slots) and vectors of the clusters of the documents."""
+    """Return the clusters' natural parameters (D, slots), their totals (C, slots) and the clusters' vectors."""
     natural, totals = (np.repeat(one[:, None], slots, axis=1) for one in (contexts.natural, contexts.totals))
     clusters = contexts.vectors.clusters(contexts.offsets, slots)
     _fill_columns(contexts, cluster, natural, totals, clusters)
@@ -366,11 +367,11 @@ def columns_of(contexts: Contexts, cluster: np.ndarray, slots: int) -> tuple[np.
 def sweep_clusters(
     assignments: Assignments, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64
 ) -> None:
-    """One collapsed sweep over all documents, in place; clusters that end empty are dropped.
+    """Make one collapsed Gibbs sweep over all documents, in place, and drop the clusters that end empty.
 
-    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
-    The natural parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents
-    does not drift from sweep to sweep.
+    ``key`` (:func:`mc2core.compute.streams.key`) has one random stream per document. The natural parameters of the
+    contexts are first recomputed from the assignments. Rounding errors of adding and removing documents therefore do
+    not accumulate from sweep to sweep.
     """
     stacked, priors = contexts_of(contexts), constants_of(assignments, concentrations)
     documents = DocumentTokens(assignments.document_start, assignments.topic, assignments.cluster)
@@ -391,7 +392,7 @@ def sweep_clusters(
 
 
 # -- given tau ------------------------------------------------------------------------------------------------
-_SCORING_BLOCK = 64  # documents that a thread takes at a time
+_SCORING_BLOCK = 64  # documents per block of work of a thread
 
 
 @kernel(fastmath={"contract"})
@@ -421,7 +422,7 @@ def _score(first, last, start, topic, count, prior, kept, scores):
 
 @inner_kernel
 def _draw_member(stream, j, scores, contexts, natural, totals, clusters, each, n_k, cluster, weight, row):
-    """Draw the cluster of document j among those in use."""
+    """Draw the cluster of document j among the clusters in use."""
     old, has_contexts = np.int64(cluster[j]), contexts.offsets.size > 1
     n_k[old] -= 1
     if has_contexts:

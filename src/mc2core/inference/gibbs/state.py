@@ -1,20 +1,23 @@
-"""The state of a Gibbs chain and an iteration of it, without and with a document level.
+"""State and iteration of a Gibbs chain, without and with a document level.
 
-An iteration of :class:`SharedState`, in which documents share the proportions of their cluster, moves documents and
-tokens by the chosen kernel, and then tables and concentrations:
+In :class:`SharedState`, documents share the topic proportions of their cluster. An iteration updates the clusters of
+documents and the topics of tokens by the chosen kernel, followed by tables and concentrations. The kernels are:
 
 * ``collapsed``: documents (:mod:`mc2core.inference.gibbs.documents`) and tokens (:mod:`mc2core.inference.gibbs.tokens`)
-  one by one;
+  are updated one by one;
 * ``blocked``: the blocked move (:mod:`mc2core.inference.gibbs.blocked`);
-* ``interleaved``: the blocked move, then all of ``collapsed``, which is all if topics emit observations
-  (:mod:`mc2core.inference.gibbs.observations`).
+* ``interleaved``: the blocked move, followed by the moves of ``collapsed``. If topics emit observations
+  (:mod:`mc2core.inference.gibbs.observations`), the blocked move is skipped.
 
-That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.token_contexts`).
+An iteration of npTOT updates the topics of tokens given their contexts (:mod:`mc2core.inference.gibbs.token_contexts`).
 
-An iteration of :class:`DocumentLevelState` moves tokens between draws, if words repeat
-(:mod:`mc2core.inference.gibbs.repeats`; from here on, a token is a draw). Then it moves tokens, topics by splits and
-merges, documents given tau, omega, tables of documents, documents given these and then clusters by splits and merges,
-tables and concentrations. All moves leave the posterior invariant.
+An iteration of :class:`DocumentLevelState` has the following steps. All of them leave the posterior invariant.
+
+1. If words repeat (:mod:`mc2core.inference.gibbs.repeats`), move tokens between draws. From then on, a token is a draw.
+2. Update the topics of tokens, then split and merge topics.
+3. Update the clusters of documents given tau, then omega and the tables of documents.
+4. Given the tables of documents, update the clusters of documents, then split and merge clusters.
+5. Draw the tables of clusters, the concentrations, epsilon and tau.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
     from mc2core.inference.gibbs.token_contexts import TokenTimes
     from mc2core.inference.shards import ShardedCorpus
 
-# to split or merge clusters, per iteration: with fewer, pieces of a few documents stay apart
+# split or merge proposals for clusters per iteration; with fewer proposals, fragments of a few documents do not merge
 _CLUSTER_PROPOSALS = 50
 _DESCRIBED = {
     "topic_weights": Stored("f", "M"),
@@ -80,40 +83,43 @@ _DESCRIBED_LEVEL = {
 
 
 def topic_proposals(n_tokens: int) -> int:
-    """Return the proposals to split or merge topics per iteration: 150, or one per twenty tokens if that is less."""
+    """Return the number of split or merge proposals for topics: one per twenty tokens, at least 6 and at most 150."""
     return min(max(n_tokens // 20, 6), 150)
 
 
 def observed_proposals(n_tokens: int) -> int:
-    """Return the proposals for topics of observations: 25, or one per twelve observations if that is less."""
+    """Return the number of proposals for topics of observations: one per twelve, at least 2 and at most 25."""
     return min(max(n_tokens // 12, 2), 25)
 
 
 @dataclass
 class GibbsState(State):
-    """State of a chain.
+    """State of a Gibbs chain.
 
     Attributes
     ----------
     model : MC2, HDP or NPTOT
     assignments : Assignments
-        z, l, epsilon and their counts.
+        Clusters z, topics l, topic weights epsilon, and their counts.
     concentrations : Concentrations
-        Current alpha, v and eta.
+        Current values of alpha, v and eta.
     topic_word_prior : float
-        Current s.
-    content, contexts, observations
-        The counts of the corpus, its contexts as clusters emit them, and its observations as topics do (None if it
-        is of words). They follow from the corpus and are not stored.
+        Current value of s.
+    content : (J, V) csr_matrix
+        Word counts of the corpus. This and the next two attributes are derived from the corpus and are not stored.
+    contexts : StackedContexts
+        Contexts of the documents, which clusters emit.
+    observations : Observations or None
+        Observations of the documents, which topics emit; None if the content is words.
     priors : dict
-        Priors of the learnt concentrations by role, including "words" (s) and "document" (omega).
+        Gamma priors of the learnt concentrations by role, including "words" (s) and "document" (omega).
     omega : float
-        The document concentration; infinite without a document level.
+        Document concentration; infinite without a document level.
     log_joint : float
-        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the law of
-        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics (or the marginal
-        likelihood of observations), and the marginal likelihood of the contexts (base measures included). With a
-        document level it is given tau and omega too, with theta integrated out.
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out. It sums the log
+        probabilities of the partition, of topics in clusters and of words in topics (both Dirichlet-multinomial) or
+        observations, and of the contexts (with base measures). With a document level, it is conditional on tau and
+        omega too, and theta is integrated out.
     """
 
     model: TopicModel
@@ -131,7 +137,7 @@ class GibbsState(State):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        """Return the state with these assignments and the starting concentrations of the model."""
+        """Return the state with the given assignments and the starting concentrations of the model."""
         alpha, v, eta = map(model.start_of, ROLES)
         concentrations = Concentrations(alpha, v, eta, model.most_clusters)
         observations = None
@@ -144,35 +150,35 @@ class GibbsState(State):
         given = model, assignments, concentrations, model.start_of(WORDS), corpus.content, contexts, observations
         return cls(*given, priors, **more)
 
-    # -- what depends on whether there is a document level ------------------------------------------------------
+    # -- methods that differ with and without a document level --------------------------------------------------
     @abstractmethod
     def sweep(
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> np.ndarray | None:  # fmt: skip
-        """Move everything but s, in place. Results depend neither on ``pool`` nor on ``sharded`` (for Spark).
+        """Update all variables except s, in place. Results depend neither on ``pool`` nor on ``sharded`` (for Spark).
 
-        Returns n_wm if it is known.
+        Returns the counts n_wm, or None if the sweep does not compute them.
         """
 
     @property
     @abstractmethod
     def table_counts(self) -> np.ndarray:
-        """(K, M) int32: counts of the draws from tau_k, tokens or tables of documents."""
+        """(K, M) int32: number of draws of each topic from tau_k; a draw is a token or a table of a document."""
 
     @abstractmethod
     def log_topics(self, pool: Executor | None = None) -> list[float]:
-        """Return the terms of ln p(l | z, .) in nats, for any ``pool`` of threads."""
+        """Return the terms of ln p(l | z, .) in nats; threads in ``pool`` do not change the result."""
 
-    # -- what does not ------------------------------------------------------------------------------------------
+    # -- methods that are the same with and without a document level --------------------------------------------
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
-        """(J,) int32: z."""
+        """(J,) int32: cluster z_j of each document."""
         return self.assignments.cluster
 
     @property
     def topic(self) -> np.ndarray:
-        """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
+        """(n_tokens,) int32: topic of each token, in CSR order; a count of c is c consecutive tokens."""
         return self.assignments.topic
 
     def step(
@@ -189,7 +195,7 @@ class GibbsState(State):
         self.log_joint = self.compute_log_joint(pool, n_wm)
 
     def compute_log_joint(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> float:
-        """Compute ``log_joint`` of the current state, for any ``pool`` of threads; ``n_wm`` is :meth:`words`."""
+        """Compute ``log_joint`` of the current state; ``n_wm`` is the result of :meth:`words` if it is known."""
         assignments = self.assignments
         result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
         for term in [*self.log_topics(pool), *self.log_content(pool, n_wm), *self.log_contexts()]:
@@ -197,7 +203,7 @@ class GibbsState(State):
         return float(result)
 
     def log_content(self, pool: Executor | None = None, n_wm: np.ndarray | None = None) -> list[float]:
-        """Return the terms of ln p(w | l) with psi summed out, in nats, for any ``pool`` of threads."""
+        """Return the terms of ln p(w | l) in nats, with psi summed out."""
         if self.observations is not None:
             return self.observations.log_marginal(self.assignments)
         assignments, total = self.assignments, self.topic_word_prior * self.content.shape[1]
@@ -207,7 +213,7 @@ class GibbsState(State):
         ]
 
     def words(self, pool: Executor | None = None) -> np.ndarray:
-        """Return the tokens of each word in each topic, (V, M) int32, counted by the threads ``pool``."""
+        """Return the number of tokens of each word in each topic, (V, M) int32."""
         return topics_of_words(self.content, self.assignments.topic, self.assignments.n_topics, pool)
 
     def log_contexts(self) -> list[float]:
@@ -216,7 +222,7 @@ class GibbsState(State):
         return [self.contexts.log_marginal(natural).sum(), self.contexts.log_base.sum()]
 
     def report(self) -> dict[str, float]:
-        """Return a row of the trace."""
+        """Return one row of the trace: sizes, log joint density and learnt concentrations."""
         return {
             "clusters": self.assignments.n_clusters,
             "topics": self.assignments.n_topics,
@@ -227,10 +233,10 @@ class GibbsState(State):
         }
 
     def sample(self) -> Sample:
-        """Return the state as a sample for scores."""
+        """Return the state as a posterior sample."""
         assignments, law, v = self.assignments, self.concentrations.partition, self.concentrations.table
         n_k, n_documents = assignments.n_k, len(assignments.cluster)
-        # E[tau_k | tables, epsilon]: the topics in use, renormalised, and the mass of all others
+        # E[tau_k | tables, epsilon]: topics in use are renormalised, and the mass of all others is separate
         mass = self.table_counts + v * assignments.topic_weights
         new = v * assignments.remaining
         total = mass.sum(axis=1, keepdims=True)
@@ -269,7 +275,7 @@ class GibbsState(State):
 
     @classmethod
     def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the state from its :meth:`arrays`. Raises ValueError if they do not fit model and corpus."""
+        """Restore a state from its :meth:`arrays`; raise ValueError if they do not fit model and corpus."""
         check_arrays(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
         remaining, group, table, topic_concentration, log_joint = map(float, arrays["scalars"])
         cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
@@ -292,7 +298,7 @@ class SharedState(GibbsState):
     Attributes
     ----------
     times : TokenTimes or None
-        Contexts of the tokens in npTOT. They follow from the corpus and are not stored.
+        Contexts of the tokens in npTOT. They are derived from the corpus and are not stored.
     """
 
     times: TokenTimes | None = None
@@ -310,7 +316,7 @@ class SharedState(GibbsState):
 
     @cached_property
     def cells(self) -> WordCells:
-        """The corpus by word, with 12 bytes per word of a document, for the kernels that use it."""
+        """The counts of the corpus grouped by word, with 12 bytes per count above 0; computed at first use."""
         content = self.content
         return word_cells(content.indptr, content.indices, content.data, content.shape[1])
 
@@ -332,7 +338,7 @@ class SharedState(GibbsState):
         return times + super().log_contexts()
 
     def draw_weights(self, seed: int, iteration: int) -> None:
-        """Draw the tables of clusters and, given these, v, eta, alpha and epsilon."""
+        """Draw the tables of clusters and, given the tables, v, eta, alpha and epsilon."""
         key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
         is_fixed = not self.model.has_clusters
         update_weights(self.assignments, self.concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
@@ -368,19 +374,19 @@ class SharedState(GibbsState):
 
 @dataclass
 class DocumentLevelState(GibbsState):
-    """State of a chain whose documents have topic proportions of their own, theta_j ~ DP(omega, tau_k).
+    """State of a chain with a document level: document j has the topic proportions theta_j ~ DP(omega, tau_k).
 
     theta and psi are summed out.
 
     Attributes
     ----------
-    proportions : (K, M + 1) float64, rows sum to 1
-        tau_k; the last column is for all topics not in use.
+    proportions : (K, M + 1) float64
+        Topic proportions tau_k. Rows sum to 1; the last column is the mass of all topics not in use.
     tables : (K, M) int32
-        t_km: tables of the documents of cluster k at the last draw of tau.
+        Number t_km of tables with topic m in the documents of cluster k, at the last draw of tau.
     repeats : Repeats or None
-        Tokens of the draws if words repeat. Then ``content`` contains each draw once, ``topic`` is of draws, and
-        so are all counts of tokens.
+        Number of tokens of each draw if words repeat. In this case, ``content``, ``topic`` and all counts refer to
+        draws instead of tokens.
     """
 
     proportions: np.ndarray = field(kw_only=True)
@@ -391,14 +397,14 @@ class DocumentLevelState(GibbsState):
     def of(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
-        """Return the state with these assignments. With ``repeats``, they and ``corpus`` contain draws."""
+        """Return the state with the given assignments. With ``repeats``, assignments and ``corpus`` contain draws."""
         nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
         state = super().of(model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more)
         state.start_proportions()
         return state
 
     def start_proportions(self) -> None:
-        """Set tau of every cluster to epsilon, from which :meth:`move_all_but_tokens` then starts."""
+        """Set tau of every cluster to epsilon, as the starting value of :meth:`move_all_but_tokens`."""
         epsilon = np.append(self.assignments.topic_weights, self.assignments.remaining)
         self.proportions = np.tile(epsilon, (self.assignments.n_clusters, 1))
         self.tables = np.zeros_like(self.assignments.n_km)
@@ -456,7 +462,7 @@ class DocumentLevelState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> np.ndarray | None:  # fmt: skip
-        """Sweep over all tokens, then split and merge topics, in place; returns n_wm if it is known."""
+        """Sweep over all tokens, then split and merge topics, in place; return n_wm, or None for observations."""
         assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
         if self.repeats is not None:
@@ -483,7 +489,7 @@ class DocumentLevelState(GibbsState):
         return n_wm
 
     def _move_draws(self, repeats: Repeats, seed: int, iteration: int, pool: Executor | None) -> None:
-        """Move tokens between draws, then b, in place."""
+        """Move tokens between draws, then draw the burst concentration b, in place."""
         priors, key = self.omega * self.proportions[:, :-1], streams.key(seed, "draws", iteration)
         given = self.words(pool), self.omega, self.topic_word_prior, key
         self.content, topic = move_draws(repeats, self.content, self.topic, self.cluster, priors, *given)

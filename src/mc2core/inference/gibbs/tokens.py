@@ -1,39 +1,42 @@
-"""Collapsed sweeps over tokens: word by word, and document by document at the document level (docs/model.md).
+"""Collapsed Gibbs sweeps over tokens: word by word, or document by document at the document level (docs/model.md).
 
-**Word by word**, if documents share the topic proportions tau_k of their cluster, k = z_j, and tau is summed out:
+**Word by word.** If documents share the topic proportions tau_k of their cluster k = z_j, tau is summed out:
 
     P(l_ji = m)         prop. to (n_km + v eps_m) (n_mw + s) / (n_m + V s)          (counts without the token)
     P(l_ji = new topic) prop. to v eps_new / V
 
-Document clusters are fixed during the sweep, so any order of tokens that depends on them alone is valid. Tokens are
-visited word by word and, within a word, cluster by cluster. The counts n_mw of the current word are one short vector,
-which is counted when the word begins (there is no V x M table). All tokens of one (cluster, word) share one vector of
-weights, and a move changes two of its entries.
+Clusters of documents are fixed during the sweep, so any order of tokens that depends only on the clusters is valid.
+Tokens are visited word by word and, within a word, cluster by cluster. The counts n_mw of the current word are one
+short vector, which is computed when the word begins, so no V x M table is stored. All tokens with the same cluster and
+word share one vector of weights, and a move changes two of its entries.
 
-**Document by document** at the document level, tau given and theta summed out:
+**Document by document.** At the document level, tau is given and theta is summed out:
 
     P(l_ji = m)         prop. to (n_jm + omega tau_km) (n_mw + s) / (n_m + V s)
     P(l_ji = new topic) prop. to omega tau_k,new / V
 
-The factor (n_jm + omega tau_km) / (n_m + V s) of all topics is kept while a document is visited, and the weights of a
-word are its row of the table of counts (V, M) times it.
+The factors (n_jm + omega tau_km) / (n_m + V s) of all topics are stored while a document is visited. The weights of a
+word are these factors times (n_mw + s), where n_mw is the word's row of the (V, M) table of counts.
 
-Both are the same except for their order: a weight is a count of the token's *row* (its cluster, or its word) plus a
-prior, times a factor of the *visit* (its word, or its document), which is a count plus a prior over n_m + V s.
+Both sweeps have the same structure. A *visit* is a word in the first sweep and a document in the second; a *row* is a
+cluster in the first and a word in the second. The weight of a topic is the product of a row term and a visit factor.
+The row term is a count of the row plus a prior. The visit factor is a count of the visit plus a prior, divided by
+n_m + V s.
 
-**Draw.** A token is first asked whether it stays (the order of the categories in an inverse-CDF draw is free as long
-as it does not depend on the uniform number). Only tokens that leave search the blocks of 16 weights.
+**Draw.** The first category of the inverse-CDF draw is the token's current topic. This is valid because the order of
+the categories does not depend on the uniform number. Only tokens that change their topic search the blocks of 16
+weights.
 
-**New topics.** A new topic has a weight eps_m that is a stick of GEM(eta). At the document level it is an atom of
-tau_k's rest, picked with the weight it has there: in the token's cluster it breaks Beta(v eps_m + 1, v eps_new) off the
-rest, the 1 being this pick, and Beta(v eps_m, v eps_new) in every other. A topic that ends the sweep empty gives
-epsilon and every tau_km back to the rests.
+**New topics.** The weight eps_m of a new topic is a stick of GEM(eta). At the document level, the new topic also takes
+a share of the mass of tau_k that belongs to topics not in use. The share is Beta(v eps_m + 1, v eps_new) in the token's
+cluster and Beta(v eps_m, v eps_new) in every other cluster; the 1 accounts for the token itself. If a topic is empty
+at the end of the sweep, its epsilon and every tau_km are added back to the remaining mass.
 
-**Rounding.** Weights are float32, recomputed from integer counts whenever a count changes. Their sums are float64 and
-live only while one row is visited, so nothing drifts.
+**Rounding.** Weights are float32 and are recomputed from integer counts whenever a count changes. Their sums are
+float64 and are used only while one row is visited, so rounding errors do not accumulate.
 
-**Speed.** Phases of a sweep are written into it (``inline``), and what each token passes through stands in its loop:
-arrays handed to a call are counted as references, which for each row took as long as all else.
+**Speed.** The phases of a sweep are inlined, and the code that runs for each token is written directly in its loop.
+Arrays passed to a function call are reference-counted, which took as long per row as all other work.
 """
 
 from __future__ import annotations
@@ -57,66 +60,69 @@ from mc2core.families import Family
 from mc2core.inference.gibbs.assignments import Assignments, topics_of_words
 from mc2core.inference.gibbs.weights import Concentrations, no_topic
 
-#: where a sweep is: the word or document, the token, and the number of topics
+#: entries of the position of a sweep: the word or document, the token, and the number of topics
 VISIT, TOKEN, TOPICS = 0, 1, 2
-#: why a sweep stops: after all tokens, for more columns, or at a token whose weights have no finite sum above 0
+#: reasons why a sweep stops: all tokens are done, columns are full, or a token's weights have no finite sum above 0
 DONE, FULL, FAILED = 0, 1, 2
 _F32_ONE = np.float32(1.0)
-_LINE = 16  # float32 in a cache line
+_LINE = 16  # float32 numbers per cache line
 
 
 # -- the topics of a sweep ------------------------------------------------------------------------------------
 @record
 class SweptTopics(NamedTuple):
-    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
+    """Counts and weights of the topics, one column per topic; columns from the number of topics on are spare."""
 
-    counts: np.ndarray  # (rows, columns) int32: tokens of each cluster, or word, in each topic
-    n_m: np.ndarray  # (columns,) int64
-    eps: np.ndarray  # (columns,) float64
-    remaining: np.ndarray  # (1,) float64: eps_new
-    tau: np.ndarray  # (K, columns) float64; no rows without a document level
-    tau_remaining: np.ndarray  # (K,) float64
+    counts: np.ndarray  # (rows, columns) int32: tokens of each row (cluster or word) in each topic
+    n_m: np.ndarray  # (columns,) int64: tokens of each topic
+    eps: np.ndarray  # (columns,) float64: weight epsilon_m of each topic
+    remaining: np.ndarray  # (1,) float64: eps_new, the weight of all topics not in use
+    tau: np.ndarray  # (K, columns) float64: topic proportions of the clusters; no rows without a document level
+    tau_remaining: np.ndarray  # (K,) float64: proportion of all topics not in use in each cluster
 
 
 class TopicConstants(NamedTuple):
-    """What a sweep over tokens, or moves of topics, do not change."""
+    """Constants of sweeps over tokens and of moves of topics."""
 
     omega: float  # document concentration
     v: float  # table concentration
     eta: float  # topic concentration
-    s: float | np.float32  # prior of a topic's words (float32 in a sweep) ...
-    vs: float | np.float32  # ... and its sum over all words
+    s: float | np.float32  # Dirichlet parameter of each word in a topic (float32 in a sweep)
+    vs: float | np.float32  # V s, the sum of the Dirichlet parameters over all words
 
 
 @record
 class SweepWeights(NamedTuple):
     """Terms of the weights of topics for the current visit and row, one column per topic."""
 
-    row_prior: np.ndarray  # (columns,) float32: v eps_m, or s
-    prior: np.ndarray  # (columns,) float32, of the visit: s, or omega tau_km
-    n: np.ndarray  # (columns,) int32, of the visit: n_mw, or n_jm
+    row_prior: np.ndarray  # (columns,) float32: prior of the row, v eps_m or s
+    prior: np.ndarray  # (columns,) float32: prior of the visit, s or omega tau_km
+    n: np.ndarray  # (columns,) int32: counts of the visit, n_mw or n_jm
     inverse: np.ndarray  # (columns,) float32: 1 / (n_m + V s)
-    scale: np.ndarray  # (columns,) float32: (n + prior) inverse
-    p: np.ndarray  # (columns,) float32: the weights
-    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
+    scale: np.ndarray  # (columns,) float32: visit factor, (n + prior) * inverse
+    p: np.ndarray  # (columns,) float32: weights of the topics
+    block: np.ndarray  # (columns / 16,) float64: sum of the weights of each block of 16 topics
 
 
 def extended(array: np.ndarray, columns: int) -> np.ndarray:
-    """A copy with so many entries along the last axis, zeros after what there was."""
+    """Return a copy of the array, padded with zeros to ``columns`` entries along the last axis."""
     longer = np.zeros((*array.shape[:-1], columns), array.dtype)
     longer[..., : array.shape[-1]] = array
     return longer
 
 
 def topics_before(assignments: Assignments, tau: np.ndarray, counts: np.ndarray, n_m: np.ndarray) -> SweptTopics:
-    """Topics of a sweep, as many columns as ``counts`` has; ``tau`` (K, M + 1), the rest in the last column."""
+    """Return the topics at the start of a sweep, with the columns of ``counts``.
+
+    The last column of ``tau`` (K, M + 1) is the mass of all topics not in use.
+    """
     columns = counts.shape[1]
     eps, by_topic = extended(assignments.topic_weights, columns), extended(np.ascontiguousarray(tau[:, :-1]), columns)
     return SweptTopics(counts, n_m, eps, np.array([assignments.remaining]), by_topic, tau[:, -1].copy())
 
 
 def add_columns(topics: SweptTopics, n: int) -> SweptTopics:
-    """The same topics, with n more columns."""
+    """Return the same topics with n more spare columns."""
     counts, n_m, eps, remaining, tau, tau_remaining = topics
     counts, n_m, eps, tau = (extended(array, array.shape[-1] + n) for array in (counts, n_m, eps, tau))
     return SweptTopics(counts, n_m, eps, remaining, tau, tau_remaining)
@@ -125,10 +131,10 @@ def add_columns(topics: SweptTopics, n: int) -> SweptTopics:
 def keep_used(
     assignments: Assignments, topics: SweptTopics, n_m: np.ndarray, n_km: np.ndarray | None = None
 ) -> np.ndarray:
-    """Take over a sweep's topics, (M,) ``n_m`` tokens each, and drop those without any.
+    """Copy the topics of a sweep into ``assignments`` and drop the topics without tokens.
 
-    ``n_km``, if it is known, has a column for each topic at least. Returns (K, M + 1) tau over the others, and the
-    rest.
+    ``n_m`` (M,) is the number of tokens of each topic. ``n_km``, if it is known, has at least M columns. Returns tau of
+    the remaining topics, (K, M + 1), with the mass of all other topics in the last column.
     """
     n_topics, used = len(n_m), n_m > 0
     assignments.topic_weights, assignments.remaining = topics.eps[:n_topics].copy(), float(topics.remaining[0])
@@ -152,11 +158,11 @@ def run_sweep(
     concentrations: Concentrations,
     prior: float | Family,
 ) -> tuple[T, int]:
-    """``sweep(topics, position, stream)`` to its end, with more room each time that topics are full.
+    """Call ``sweep(topics, position, stream)`` until it is done, adding columns each time the topics are full.
 
-    ``position`` (3,) int64 and ``stream``, the state of the random numbers of the visit, are left by a sweep so that
-    the next call continues with the same draw. Returns the topics and how many there are. ValueError for a token
-    without a topic to draw; it names the ``prior`` of words, or of observations.
+    A sweep stores ``position`` (3,) int64 and ``stream``, the state of the random numbers, so that the next call
+    continues with the same draw. Returns the topics and their number. Raises ValueError if the topic weights of a token
+    have no finite sum above 0; the message names the ``prior`` of words or of observations.
     """
     position, stream = np.array([0, 0, assignments.n_topics], np.int64), np.zeros(2, np.uint64)
     while (stopped := sweep(topics, position, stream)) == FULL:
@@ -178,7 +184,7 @@ def _new_weights(topics: SweptTopics, constants: TopicConstants, row_prior: Any,
 # -- stay or move ---------------------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def weigh(counts, row, row_prior, scale, p, block, n_blocks, new):
-    """Weigh all topics for the tokens of one row: p, block; returns the total, ``new`` for new topics included."""
+    """Compute ``p`` and ``block`` for the tokens of one row; return the total weight, with ``new`` for new topics."""
     total = new
     for b in range(n_blocks):
         block[b] = weigh_counts(counts, row, row_prior, scale, p, b * LANES)
@@ -188,7 +194,7 @@ def weigh(counts, row, row_prior, scale, p, block, n_blocks, new):
 
 @numba.njit(inline="always")
 def find_block(block, n_blocks, u):
-    """The first block whose running sum exceeds ``u`` (``n_blocks`` if none does), and the sum before it."""
+    """Return the first block whose cumulative sum exceeds ``u`` (``n_blocks`` if none does), and the sum before it."""
     running = before = 0.0
     b = 0
     for i in range(n_blocks):
@@ -201,20 +207,23 @@ def find_block(block, n_blocks, u):
 
 @numba.njit(inline="always")
 def find_topic(p, first, u, m):
-    """The topic that ``u`` falls to among the 16 from ``first`` on, of which m, the token's own, is left out."""
+    """Return the topic at the cumulative weight ``u`` in the block from ``first`` on, without the token's topic m."""
     chosen = first + find_lane(p, first, u, m)
-    if chosen == first + LANES:  # rounding alone went past the block: its last weight
+    if chosen == first + LANES:  # only rounding can put u past the block: choose the last topic with a weight
         chosen -= 1
         while chosen > first and (p[chosen] == np.float32(0.0) or chosen == m):
             chosen -= 1
-    if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
+    if p[chosen] == np.float32(0.0):  # the block sum was only a rounding error: the token keeps its topic
         chosen = m
     return chosen
 
 
 @numba.njit(inline="always")
 def draw_other(p, block, n_blocks, m, old, u):
-    """The topic, not m, that ``u`` falls to; -1 if it is beyond them all. m's weight ``old`` leaves its block."""
+    """Subtract m's weight ``old`` from its block; return the topic other than m at the cumulative weight ``u``.
+
+    Returns -1, for a new topic, if ``u`` is beyond the weights of all topics.
+    """
     block[m // LANES] -= old
     b, before = find_block(block, n_blocks, u)
     return find_topic(p, b * LANES, u - before, m) if b < n_blocks else -1
@@ -222,7 +231,7 @@ def draw_other(p, block, n_blocks, m, old, u):
 
 @numba.njit(inline="always")
 def break_off(m, stream, eps, remaining, eta):
-    """Break topic m's weight off the rest, as a stick of GEM(eta)."""
+    """Draw the weight of the new topic m as a stick of GEM(eta) and subtract it from ``remaining``."""
     left = (1.0 - streams.uniform(stream)) ** (1.0 / eta)
     eps[m] = (1.0 - left) * remaining[0]
     remaining[0] *= left
@@ -230,12 +239,12 @@ def break_off(m, stream, eps, remaining, eta):
 
 @inner_kernel
 def open_topic(m, k, stream, topics, constants):
-    """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
+    """Draw epsilon and every tau of the new topic m, opened by a token of cluster k, from the remaining masses."""
     eps, remaining, tau, tau_remaining = topics.eps, topics.remaining, topics.tau, topics.tau_remaining
     break_off(m, stream, eps, remaining, constants.eta)
     for other in range(tau_remaining.size):
         picked = 1.0 if other == k else 0.0
-        # a Beta variate and 1 less it, in logarithms
+        # logarithms of a Beta variate and its complement
         log_x = log_gamma_variate(stream, max(constants.v * eps[m] + picked, MIN_POSITIVE))
         log_y = log_gamma_variate(stream, max(constants.v * remaining[0], MIN_POSITIVE))
         larger = max(log_x, log_y)
@@ -246,7 +255,7 @@ def open_topic(m, k, stream, topics, constants):
 
 @numba.njit(inline="always")
 def _count_visit(first, last, topic, n_topics, n, prior, inverse, scale):
-    """Count the topics of tokens first..last-1, those of the visit, and scale all topics for it."""
+    """Count the topics of tokens first..last-1, which are the tokens of the visit, and compute the visit factors."""
     n[:n_topics] = 0
     for t in range(first, last):
         n[topic[t]] += 1
@@ -256,7 +265,7 @@ def _count_visit(first, last, topic, n_topics, n, prior, inverse, scale):
 
 @numba.njit(inline="always")
 def join(m, row, counts, n_m, row_prior, prior, n, inverse, scale, p, block, vs):
-    """Add a token of a row to topic m. Returns the increase of the weight of the topic."""
+    """Add a token of a row to topic m; return the increase of the topic's weight."""
     before = np.float64(p[m])
     counts[row, m] += 1
     n[m] += 1
@@ -272,17 +281,17 @@ def join(m, row, counts, n_m, row_prior, prior, n, inverse, scale, p, block, vs)
 # -- word by word ---------------------------------------------------------------------------------------------
 @record
 class WordCells(NamedTuple):
-    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
+    """The corpus grouped by word. A cell is a (document, word) pair with a positive count.
 
     Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
     """
 
-    start: np.ndarray  # (V + 1,) int64
-    document: np.ndarray  # (cells,) int32
-    token: np.ndarray  # (cells,) int32 where that holds all tokens, else int64: its first token in CSR order
-    counts: np.ndarray  # (cells,) int32: its tokens, which follow each other
-    largest: int  # tokens of the most frequent word
-    widest: int  # documents of the most widespread word
+    start: np.ndarray  # (V + 1,) int64: first cell of each word
+    document: np.ndarray  # (cells,) int32: document of each cell
+    token: np.ndarray  # (cells,) int32, or int64 for huge corpora: first token of each cell in CSR order
+    counts: np.ndarray  # (cells,) int32: number of tokens of each cell; they are consecutive
+    largest: int  # number of tokens of the most frequent word
+    widest: int  # number of documents of the most widespread word
 
 
 @kernel
@@ -313,9 +322,9 @@ def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_wo
 
 @inner_kernel
 def order_by_cluster(document, cluster, work_count, work_order):
-    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
+    """Sort a word's cells by the clusters of their documents (stable counting sort); write the order to ``work_order``.
 
-    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
+    Clusters are at least 0. ``work_count`` (largest cluster + 2,) int64 must be zeros and is zeros again afterwards.
     """
     cells = document.size
     in_order = True
@@ -342,19 +351,19 @@ def order_by_cluster(document, cluster, work_count, work_order):
 
 @record
 class WordTokens(NamedTuple):
-    """The tokens of the current word, cluster by cluster: a run of tokens per cluster that has any."""
+    """The tokens of the current word, grouped by cluster. A run is all tokens of the word in one cluster."""
 
-    token: np.ndarray  # (largest,) int64: its number in CSR order
-    topic: np.ndarray  # (largest,) int32
-    run_cluster: np.ndarray  # (widest,) int64
-    run_end: np.ndarray  # (widest,) int64: the run's last token is the one before
-    sorting: np.ndarray  # (K + 1,) int64 zeros, for order_by_cluster
-    order: np.ndarray  # (widest,) int64, likewise
+    token: np.ndarray  # (largest,) int64: index of each token in CSR order
+    topic: np.ndarray  # (largest,) int32: topic of each token
+    run_cluster: np.ndarray  # (widest,) int64: cluster of each run
+    run_end: np.ndarray  # (widest,) int64: end of each run (exclusive)
+    sorting: np.ndarray  # (K + 1,) int64 zeros: work_count of order_by_cluster
+    order: np.ndarray  # (widest,) int64: work_order of order_by_cluster
 
 
 @numba.njit(inline="always")
 def collect_word(w, cells, cluster, topic, word_tokens):
-    """Fill ``word_tokens`` with the tokens of word w; returns the numbers of runs and of tokens."""
+    """Fill ``word_tokens`` with the tokens of word w; return the numbers of runs and of tokens."""
     tokens, topics, run_cluster, run_end, order = (
         word_tokens.token, word_tokens.topic, word_tokens.run_cluster, word_tokens.run_end, word_tokens.order,
     )  # fmt: skip
@@ -383,7 +392,7 @@ def collect_word(w, cells, cluster, topic, word_tokens):
 
 @kernel
 def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants, weights, word_tokens):
-    """Sweep word by word from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
+    """Sweep word by word from ``position`` on; return DONE, FULL or FAILED for :func:`run_sweep`."""
     token_of, topic_of, run_cluster = word_tokens.token, word_tokens.topic, word_tokens.run_cluster
     run_end = word_tokens.run_end
     n_km, n_m, remaining = topics.counts, topics.n_m, topics.remaining
@@ -405,7 +414,7 @@ def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants
             n_blocks, new = (n_topics + LANES - 1) // LANES, constants.v * remaining[0] / n_words
             total = weigh(n_km, k * columns, row_prior, scale, p, block, n_blocks, new)
             for t in range(first, last):
-                # stay or move?
+                # does the token keep its topic?
                 m = topic_of[t]
                 old = np.float64(p[m])
                 inverse_less = _F32_ONE / (np.float32(n_m[m] - 1) + vs)
@@ -453,9 +462,9 @@ def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants
 def sweep_topics(
     assignments: Assignments, cells: WordCells, concentrations: Concentrations, topic_word_prior: float, key: np.uint64
 ) -> None:
-    """One sweep over all tokens word by word, in place; topics that end empty are dropped.
+    """Make one sweep over all tokens word by word, in place, and drop the topics that end empty.
 
-    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each word.
+    ``key`` (:func:`mc2core.compute.streams.key`) has one random stream per word.
     """
     n_words, n_topics = len(cells.start) - 1, assignments.n_topics
     n_km = extended(assignments.n_km, LANES * (n_topics // LANES + 1))
@@ -485,30 +494,30 @@ def sweep_topics(
 # -- document by document -------------------------------------------------------------------------------------
 @record
 class DocumentRows(NamedTuple):
-    """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
+    """The corpus by document. A cell is a (document, word) pair; the tokens of a cell are consecutive."""
 
-    indptr: np.ndarray  # (J + 1,) first cell of each document
-    word: np.ndarray  # (cells,)
-    counts: np.ndarray  # (cells,)
+    indptr: np.ndarray  # (J + 1,) int32 or int64: first cell of each document
+    word: np.ndarray  # (cells,) int32 or int64: word of each cell
+    counts: np.ndarray  # (cells,) integers: number of tokens of each cell
     start: np.ndarray  # (J + 1,) int64: first token of each document
-    cluster: np.ndarray  # (J,) int32
+    cluster: np.ndarray  # (J,) int32: cluster of each document
 
     @classmethod
     def of(cls, content: sp.csr_matrix, start: np.ndarray, cluster: np.ndarray) -> DocumentRows:
-        """Of a corpus with this content."""
+        """Return the rows of a corpus with the CSR counts ``content``."""
         return cls(content.indptr, content.indices, content.data, start, cluster)
 
 
 @numba.njit(inline="always")
 def _fetch_row(n_wm, w, n_columns):
-    """Ask for a word's counts, which are in no near cache."""
+    """Prefetch the counts of a word, which are not expected to be in the cache."""
     for m in range(0, n_columns, _LINE):
         prefetch(n_wm, w * n_wm.shape[1] + m)
 
 
 @kernel
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
-    """Sweep document by document from ``position`` on; says why it stopped, as :func:`run_sweep` has it."""
+    """Sweep document by document from ``position`` on; return DONE, FULL or FAILED for :func:`run_sweep`."""
     indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
     cluster = documents.cluster
     n_wm, n_m, tau, tau_remaining = topics.counts, topics.n_m, topics.tau, topics.tau_remaining
@@ -531,7 +540,7 @@ def _sweep_documents(key, stream, position, documents, topic, topics, constants,
                 _fetch_row(n_wm, word[cell + 1], n_blocks * LANES)
             total = weigh(n_wm, w * columns, row_prior, scale, p, block, n_blocks, new)
             for t in range(first, last):
-                # stay or move?
+                # does the token keep its topic?
                 m = topic[t]
                 old = np.float64(p[m])
                 inverse_less = _F32_ONE / (np.float32(n_m[m] - 1) + vs)
@@ -585,24 +594,27 @@ def sweep_document_topics(
     key: np.uint64,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One sweep over all tokens document by document, in place; topics that end empty are dropped.
+    """Make one sweep over all tokens document by document, in place, and drop the topics that end empty.
 
     Parameters
     ----------
-    content : (J, V) counts of words in documents
+    content : (J, V) csr_matrix
+        Counts of words in documents.
     tau : (K, M + 1) float64
-        Topic proportions of the clusters, the rest in the last column.
+        Topic proportions of the clusters; the last column is the mass of all topics not in use.
     omega : float, > 0
-        Concentration of a document's proportions around its cluster's.
-    key : one stream for each document (:func:`mc2core.compute.streams.key`)
-    pool : threads that count words before the sweep, and change no bit
+        Concentration of the topic proportions of documents around the proportions of their cluster.
+    key : np.uint64
+        Key with one random stream per document (:func:`mc2core.compute.streams.key`).
+    pool : Executor or None
+        Threads that count words before the sweep; they do not change the result.
 
     Returns
     -------
     (K, M + 1) float64
-        tau over the topics now in use, and the rest.
+        tau of the topics now in use; the last column is the mass of all other topics.
     (V, M) int32
-        Tokens of each word in each topic.
+        Number of tokens of each word in each topic.
     """
     columns, topic = LANES * (assignments.n_topics // LANES + 1), assignments.topic
     documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)

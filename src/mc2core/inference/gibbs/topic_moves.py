@@ -6,23 +6,25 @@ The state is (l, epsilon, tau) given z, omega, v and eta, with theta and psi sum
                                 prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km)
                                 prod_m G(V s) / G(V s + n_m) prod_w G(s + n_mw) / G(s),    k = z_j.
 
-A split divides epsilon_m, tau_km of every cluster and the tokens of topic m between two components. With u and u_k the
-shares of component 0, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k tau_km. The densities of epsilon and
-tau are then eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
+A split divides epsilon_m, tau_km of every cluster k and the tokens of topic m between two components. Let u and u_k be
+the shares of component 0 in eps_m and tau_km. The Jacobian of the map (eps_m, tau_m) -> (u, u_k) is eps_m prod_k
+tau_km. The densities of epsilon and tau are then eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
 
-**Proposals.** A topic and one of its tokens are drawn uniformly. With probability 1/2 each, the move splits the topic,
-or merges it with another one. The token is in component 0. The components of all other tokens are drawn by sequential
-allocation (after Dahl 2005): documents come in random order, and the component of each token is drawn given the tokens
-before it, from which the shares are estimated, too. A merge makes one such pass to compute the probability of the
-present state. The topic to merge with is drawn uniformly or, with probability 1/2, by the likeness of its words. If
-there are too many tokens for one pass, nothing is proposed: their number is the same before a split and before the
-merge that undoes it.
+**Proposals.** A topic and one of its tokens are drawn uniformly. With probability 1/2, the move proposes to split the
+topic; otherwise it proposes to merge the topic with another one. The drawn token is in component 0. Sequential
+allocation (after Dahl 2005) draws the components of all other tokens. It visits the documents in random order and draws
+the component of each token given the tokens before it, with shares estimated from these tokens. For a merge, one such
+pass computes the probability of proposing the current state. The partner of a merge is drawn uniformly or, with
+probability 1/2, by the similarity of its words. If the tokens are too many for one pass, nothing is proposed. This
+keeps detailed balance, because a split and the merge that reverses it have the same number of tokens.
 
-u and u_k are drawn from densities around an estimate that depends on the components alone. The probability of the
-components only lowers the ratio of a merge. So a merge whose ratio is too low without it is refused without a pass.
+The shares u and u_k are drawn from densities around an estimate that depends only on the components. The probability of
+the components can only lower the Metropolis-Hastings ratio of a merge. A merge whose ratio is too low without this
+probability is therefore rejected without a pass.
 
-**Threads.** Most proposals are refused, so threads try several proposals at once, as if the earlier ones were refused.
-If one is accepted, the later ones are tried again. The chain is the chain of one thread, bit by bit.
+**Threads.** Most proposals are rejected. Threads therefore evaluate several proposals at once, as if all earlier ones
+were rejected. After an acceptance, the later proposals are evaluated again. The chain is bit-identical for every number
+of threads.
 """
 
 from __future__ import annotations
@@ -47,58 +49,58 @@ from mc2core.inference.gibbs.tokens import TopicConstants, extended
 from mc2core.inference.gibbs.weights import Concentrations, expect_table_shape, expect_tables
 
 # -- the two components of a split of a topic, or of a merge of two ------------------------------------------------
-_SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
+_SMALL = 1e-150  # below this value, a product of probabilities is replaced by its logarithm to avoid underflow
 
 
 @record
 class Tokens(NamedTuple):
-    """The tokens, in CSR order; those of topic m in ascending order are ``size[m]`` of ``order``, from ``first[m]``."""
+    """Tokens in CSR order. ``order[first[m] : first[m] + size[m]]`` lists the tokens of topic m in ascending order."""
 
-    document: np.ndarray  # (N,) int32
-    word: np.ndarray  # (N,) int32
-    topic: np.ndarray  # (N,) int32
-    cluster: np.ndarray  # (J,) int32, of each document
-    order: np.ndarray  # (2 N,) int32
-    first: np.ndarray  # (slots,) int64
-    size: np.ndarray  # (slots,) int64
+    document: np.ndarray  # (N,) int32: document of each token
+    word: np.ndarray  # (N,) int32: word of each token
+    topic: np.ndarray  # (N,) int32: topic of each token
+    cluster: np.ndarray  # (J,) int32: cluster of each document
+    order: np.ndarray  # (2 N,) int32: lists of token indices
+    first: np.ndarray  # (slots,) int64: start of each topic's list in ``order``
+    size: np.ndarray  # (slots,) int64: number of tokens of each topic
 
 
 @record
 class SplitComponents(NamedTuple):
-    """Tokens in components 0 and 1, with counts and estimates of the components."""
+    """Assignment of the member tokens to components 0 and 1, with counts and estimates per component."""
 
-    members: np.ndarray  # (N,) int32: tokens, ascending ...
-    word: np.ndarray  # (N,) int32: ... their words ...
-    end: np.ndarray  # (J,) int64: ... and where those of each of their documents end
-    component: np.ndarray  # (N,) int8, of each member
+    members: np.ndarray  # (N,) int32: indices of the member tokens, ascending
+    word: np.ndarray  # (N,) int32: word of each member
+    end: np.ndarray  # (J,) int64: end of each document's members in ``members``
+    component: np.ndarray  # (N,) int8: component (0 or 1) of each member
     rows: np.ndarray  # (J,) int64: documents of the members in the order of a sequential pass
-    n_w: np.ndarray  # (V, 2) int32: tokens of each word
-    size: np.ndarray  # (2,) int64: tokens
-    words: np.ndarray  # (V,) int64: words that members have
-    # documents of each cluster by their tokens in component 0, in 1 and in both: short ones are counted together
-    few: np.ndarray  # (3, K, MAX_FACTORS + 1) int32: documents of so many tokens ...
-    most: np.ndarray  # (3,) int64: ... the largest such number that there is ...
-    many: np.ndarray  # (3, J, 2) int32: ... and the cluster and the tokens of each document of more ...
-    n_many: np.ndarray  # (3,) int64: ... of which there are so many
-    weights: np.ndarray  # (slots,) float64, of the topics to merge with
-    # a proposal that is to be made: topics to hold the components, or to be merged, numbers of members and words
+    n_w: np.ndarray  # (V, 2) int32: tokens of each word in each component
+    size: np.ndarray  # (2,) int64: tokens of each component
+    words: np.ndarray  # (V,) int64: distinct words of the members
+    # documents by cluster and number of tokens, for component 0, component 1 and both (axis 0)
+    few: np.ndarray  # (3, K, MAX_FACTORS + 1) int32: number of documents per number of tokens, up to MAX_FACTORS
+    most: np.ndarray  # (3,) int64: largest number of tokens with a nonzero count in ``few``
+    many: np.ndarray  # (3, J, 2) int32: cluster and number of tokens of each document with more than MAX_FACTORS
+    n_many: np.ndarray  # (3,) int64: number of rows in use of ``many``
+    weights: np.ndarray  # (slots,) float64: weights of the candidate partners of a merge
+    # accepted proposal: the two topics of the components, the number of members, the number of distinct words
     change: np.ndarray  # (4,) int64
-    tau: np.ndarray  # (K,) float64: of both components together
-    share: np.ndarray  # (2, K) float64: of tau, estimated
-    log_share: np.ndarray  # (2, K) float64: of tau, drawn
-    tables: np.ndarray  # (2, K) float64: expected tables ...
-    shape: np.ndarray  # (2, K) float64: ... less their variance
-    eps_share: np.ndarray  # (2,) float64: of epsilon, estimated
-    eps_log_share: np.ndarray  # (2,) float64: of epsilon, drawn
-    eps_tables: np.ndarray  # (2,) float64: tables of tables
+    tau: np.ndarray  # (K,) float64: tau of both components together
+    share: np.ndarray  # (2, K) float64: estimated shares of tau
+    log_share: np.ndarray  # (2, K) float64: logarithms of the drawn shares of tau
+    tables: np.ndarray  # (2, K) float64: expected tables
+    shape: np.ndarray  # (2, K) float64: expected tables minus their variance
+    eps_share: np.ndarray  # (2,) float64: estimated shares of epsilon
+    eps_log_share: np.ndarray  # (2,) float64: logarithms of the drawn shares of epsilon
+    eps_tables: np.ndarray  # (2,) float64: expected tables at the upper level, whose customers are tables
 
 
-_LISTING_BLOCK = 256  # documents that a thread takes at a time
+_LISTING_BLOCK = 256  # documents per block of work of a thread
 
 
 @kernel
 def list_cells(first, last, indptr, indices, counts, start, document, word):
-    """The document and word of every token of documents first..last-1."""
+    """Write the document and word of every token of documents first..last-1 into ``document`` and ``word``."""
     for j in range(first, last):
         i = start[j]
         for cell in range(indptr[j], indptr[j + 1]):
@@ -109,7 +111,7 @@ def list_cells(first, last, indptr, indices, counts, start, document, word):
 
 @kernel
 def list_tokens(tokens):
-    """List the tokens of every topic again; returns how much of ``order`` that takes."""
+    """Rebuild the token list of every topic; return the total length of the lists in ``order``."""
     topic, order, first, size = tokens.topic, tokens.order, tokens.first, tokens.size
     size[:] = 0
     for m in topic:
@@ -128,7 +130,7 @@ def list_tokens(tokens):
 
 @inner_kernel
 def gather(a, b, tokens, parts):
-    """The tokens of topics a and b (of a alone if they are the same), in ascending order; returns how many."""
+    """Write the tokens of topics a and b (a may equal b) into ``members`` in ascending order; return their number."""
     order, members, document = tokens.order, parts.members, tokens.document
     i, j, n, n_documents = tokens.first[a], tokens.first[b], 0, 0
     end_i, end_j = i + tokens.size[a], j + tokens.size[b]
@@ -152,7 +154,7 @@ def gather(a, b, tokens, parts):
 
 @inner_kernel
 def count_components(n, parts):
-    """Count the words of the first n members in both components; returns how many different words there are."""
+    """Count the words of the first n members in both components; return the number of distinct words."""
     component, n_w, words, n_words = parts.component, parts.n_w, parts.words, 0
     parts.size[:] = 0
     for i in range(n):
@@ -167,7 +169,7 @@ def count_components(n, parts):
 
 @inner_kernel
 def forget_words(n_words, parts):
-    """Set the counts of all words back to 0."""
+    """Reset the word counts of both components to 0."""
     for i in range(n_words):
         parts.n_w[parts.words[i], 0] = 0
         parts.n_w[parts.words[i], 1] = 0
@@ -178,14 +180,14 @@ def _count_document(which, k, n_j, parts):
     if n_j > MAX_FACTORS:
         parts.many[which, parts.n_many[which], 0], parts.many[which, parts.n_many[which], 1] = k, n_j
         parts.n_many[which] += 1
-    else:  # none too, which is not looked at: no branch that is hard to predict
+    else:  # n_j = 0 is counted too but never read; a test for it would be a branch that is hard to predict
         parts.few[which, k, n_j] += 1
         parts.most[which] = max(parts.most[which], n_j)
 
 
 @inner_kernel
 def count_documents(n, tokens, parts):
-    """Count the documents of the first n members by their tokens on each component and on both."""
+    """Count the documents of the first n members by their number of tokens in each component and in both."""
     for which in range(3):
         parts.few[which, :, : parts.most[which] + 1] = 0
         parts.most[which] = parts.n_many[which] = 0
@@ -202,7 +204,7 @@ def count_documents(n, tokens, parts):
 
 @inner_kernel(forceinline=True)
 def _expect_tables_of(which, k, n_j, n_documents, constants, parts):
-    """Tables of so many documents of cluster k that have n_j tokens on a component."""
+    """Add the expected tables of ``n_documents`` documents of cluster k with n_j tokens each in component ``which``."""
     tables = shape = 1.0
     if n_j > 1:
         a = constants.omega * max(parts.tau[k] * parts.share[which, k], MIN_POSITIVE)
@@ -214,7 +216,7 @@ def _expect_tables_of(which, k, n_j, n_documents, constants, parts):
 
 @inner_kernel
 def _expect_tables(constants, parts):
-    """Tables of both components in each cluster, expected at the estimated shares, and these less their variance."""
+    """Set ``tables`` to the expected tables per component and cluster at the estimated shares, and set ``shape``."""
     parts.tables[:] = 0.0
     parts.shape[:] = 0.0
     for which in range(2):
@@ -229,8 +231,9 @@ def _expect_tables(constants, parts):
 
 @inner_kernel
 def estimate_components(n, eps, tokens, constants, parts):
-    """Count documents, and estimate each component's shares of epsilon and of every tau, in place, in some passes from
-    the tables expected at the last one.
+    """Estimate each component's shares of epsilon and of every tau, in place.
+
+    Each of the ``_PASSES`` passes computes the shares from the tables expected at the shares of the previous pass.
     """
     count_documents(n, tokens, parts)
     parts.share[:] = 0.5
@@ -255,7 +258,7 @@ def estimate_components(n, eps, tokens, constants, parts):
 
 @numba.njit(inline="always")
 def _shuffle_documents(stream, n, parts):
-    """Put the documents of the first n members into random order, in ``parts.rows``; returns how many."""
+    """Write the documents of the first n members in random order into ``parts.rows``; return their number."""
     rows, n_documents, end = parts.rows, 0, 0
     while end < n:  # an inside-out shuffle
         r = np.int64(streams.uniform(stream) * (n_documents + 1))
@@ -266,12 +269,13 @@ def _shuffle_documents(stream, n, parts):
 
 @inner_kernel
 def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, constants, parts, observed):
-    """Draw the components of all members but ``fixed``, in component 0, in one pass, each given those drawn before it.
+    """Draw the component of each member in one pass, given the members drawn before it; member ``fixed`` is in 0.
 
     Documents come in random order. The shares are estimated from the expected tables of the earlier documents. Returns
-    the log probability of the draw, and the number of different words of the members. ``first_topic`` as for
-    :func:`scan`; a pass whose result comes to be below ``least`` is broken off. ``observed``: None for words, or the
-    values of observations and :class:`.ContentTables` of two topics without any.
+    the log probability of the components and the number of distinct words of the members. If ``first_topic`` >= 0,
+    nothing is drawn: tokens of this topic are in component 0, all others in component 1. The pass stops early if its
+    log probability falls below ``least``. ``observed`` is None for words; for observations it is their values and
+    empty :class:`.ContentTables` of two topics.
     """
     component, n_w, word, words, members = (
         parts.component,
@@ -337,7 +341,7 @@ def allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, con
 
 @inner_kernel(forceinline=True)
 def _add_expected_tables(which, k, n_j, a, prior, parts):
-    """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
+    """Add the expected tables of a document's n_j tokens to ``tables``, and the upper-level ones to ``eps_tables``."""
     if n_j > 0.0:
         tables = 1.0 + expect_tables(a, n_j)
         before = parts.tables[which, k]
@@ -352,7 +356,7 @@ def _log_beta(a, b):
 
 @inner_kernel
 def _draw_log_shares(stream, shapes, means, log_share):
-    """Logarithms of X / (X + Y) and Y / (X + Y), X and Y Gammas of these shapes and means, in place."""
+    """Draw ln X / (X + Y) and ln Y / (X + Y), in place, for Gamma variables X and Y with these shapes and means."""
     for which in range(2):
         shape = max(shapes[which], MIN_POSITIVE)
         log_share[which] = log_gamma_variate(stream, shape) + math.log(max(means[which], MIN_POSITIVE) / shape)
@@ -378,7 +382,7 @@ def draw_shares(stream, eps, constants, parts):
 
 @inner_kernel
 def log_eps_ratio(constants, parts):
-    """ln of the density of epsilon's shares under the prior, eta / (u (1 - u)), over that of the proposal."""
+    """Return ln of the ratio of the prior density of epsilon's shares, eta / (u (1 - u)), to their proposal density."""
     tables, share = parts.eps_tables, parts.eps_log_share
     result = math.log(constants.eta) + _log_beta(tables[0], tables[1])
     return result - tables[0] * share[0] - tables[1] * share[1]
@@ -386,10 +390,11 @@ def log_eps_ratio(constants, parts):
 
 @inner_kernel
 def log_tau_ratio(k, eps, constants, parts):
-    """ln of the density of tau_k's shares under the prior, a Beta, over that of the proposal, 0 if it is the prior.
+    """Return ln of the ratio of the prior density of tau_k's shares, a Beta, to their proposal density.
 
-    The proposal is u = X / (X + Y), X and Y Gammas of shape e and mean g: e of a component is the prior's plus
-    ``shape``, and g the estimated share given the share of epsilon that was drawn.
+    The proposal is u = X / (X + Y) with Gamma variables X and Y of shape e and mean g. The shape e of a component is
+    its prior parameter plus ``shape``; g is the prior parameter plus the expected tables, given the drawn share of
+    epsilon. If ``shape`` is 0, the proposal is the prior and the result is 0.
     """
     if parts.shape[0, k] + parts.shape[1, k] == 0.0:
         return 0.0
@@ -410,7 +415,7 @@ def log_tau_ratio(k, eps, constants, parts):
 
 @inner_kernel
 def log_words_ratio(n_words, constants, parts):
-    """ln of the marginal likelihood of the words of two components, over that of both together."""
+    """Return ln of the ratio of the words' marginal likelihood with two components to that with a single topic."""
     n_w, words, s, vs, log_gamma_s = parts.n_w, parts.words, constants.s, constants.vs, log_gamma(constants.s)
     n_0, n_1, result = parts.size[0], parts.size[1], 0.0
     for i in range(n_words):
@@ -422,9 +427,9 @@ def log_words_ratio(n_words, constants, parts):
 
 @inner_kernel
 def log_documents_ratio(constants, parts):
-    """ln of the probability of the members' components, theta summed out, over that of one topic, at the drawn shares.
+    """Return ln of the probability of the members' components relative to a single topic, with theta summed out.
 
-    Of the documents that :func:`count_documents` has counted.
+    The drawn shares and the document counts of :func:`count_documents` are used.
     """
     result = 0.0
     for which in range(3):
@@ -444,32 +449,32 @@ def log_documents_ratio(constants, parts):
 
 @inner_kernel(forceinline=True)
 def _share_of(which, k, constants, parts):
-    """omega tau_k of component 0 or 1, or of both together."""
+    """Return omega tau_k of component 0 or 1, or of both together (``which`` = 2)."""
     a = constants.omega * max(parts.tau[k], MIN_POSITIVE)
     return a if which == 2 else max(a * exp(parts.log_share[which, k]), MIN_POSITIVE)
 
 
 # -- the moves ------------------------------------------------------------------------------------------------
-MAX_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
-SPARE_TOPICS = 32  # for which there is room in the arrays
-_PASSES = 4  # of the estimate around which shares are drawn
+MAX_ALLOCATED = 5000  # largest number of tokens of a topic to split, or of two topics to merge
+SPARE_TOPICS = 32  # spare slots in the arrays for topics that splits add
+_PASSES = 4  # fixed-point iterations of the estimated shares
 
 
 @record
 class TopicSlots(NamedTuple):
-    """Stored values of the topics, one slot per topic. Slots after the topics in use are spare."""
+    """Counts and weights of the topics, one slot per topic. Slots after the topics in use are spare."""
 
-    n_wm: np.ndarray  # (V, slots) int32
-    eps: np.ndarray  # (slots,) float64
-    tau: np.ndarray  # (slots, K) float64
+    n_wm: np.ndarray  # (V, slots) int32: tokens of each word in each topic
+    eps: np.ndarray  # (slots,) float64: weight epsilon_m of each topic
+    tau: np.ndarray  # (slots, K) float64: proportion tau_km of each topic in each cluster
     norm: np.ndarray  # (slots,) float64: sum over words of (n_wm + s)**2
 
 
 @inner_kernel
 def log_ratio_of(content_ratio, eps, constants, parts):
-    """ln of the density of the split over that of the merge, times the density of the merge's shares over 1.
+    """Return ln of the posterior ratio of the split to the merged state, divided by the proposal density of the shares.
 
-    ``content_ratio``: of what the components emit, words (:func:`log_words_ratio`) or observations.
+    ``content_ratio`` is the log marginal likelihood ratio of words (:func:`log_words_ratio`) or of observations.
     """
     result = log_eps_ratio(constants, parts) + content_ratio
     for k in range(parts.tau.size):
@@ -479,7 +484,7 @@ def log_ratio_of(content_ratio, eps, constants, parts):
 
 @inner_kernel
 def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts):
-    """Weights of all topics but m by their likeness to component 0, left in ``parts.weights``; returns their sum."""
+    """Weight all topics except m by their similarity to component 0, in ``parts.weights``; return the total weight."""
     weights, n_wm, n_0, total = parts.weights, topics.n_wm, parts.size[0], 0.0
     weights[:n_slots] = 0.0
     for c in range(n_words):
@@ -501,7 +506,7 @@ def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts):
 
 @inner_kernel
 def _norm(n_words, which, constants, parts):
-    """Sum over all words of (n_w + s)**2 on one component."""
+    """Return the sum over all words of (n_w + s)**2 for component ``which``."""
     result = 0.0
     for c in range(n_words):
         result += np.float64(parts.n_w[parts.words[c], which]) ** 2
@@ -510,7 +515,7 @@ def _norm(n_words, which, constants, parts):
 
 @kernel
 def set_norms(n_slots, tokens, topics, constants):
-    """Count the norm of every topic."""
+    """Compute the norm of every topic: the sum over words of (n_wm + s)**2."""
     for m in range(n_slots):
         topics.norm[m] = constants.s * (2.0 * tokens.size[m] + constants.vs)
     for w in range(topics.n_wm.shape[0]):
@@ -520,13 +525,13 @@ def set_norms(n_slots, tokens, topics, constants):
 
 @numba.njit(inline="always")
 def _likeness(product, norm, other):
-    """A power of the cosine of two topics' words: those of one true topic stand out from all others."""
+    """Return the fourth power of the cosine of two topics' words; the power favours halves of one true topic."""
     return (product * product / (norm * other)) ** 2
 
 
 @inner_kernel
 def weigh_partners(m, n_slots, tokens, topics, constants, parts):
-    """Weights of the topics that m may be merged with, left in ``parts.weights``; returns their sum."""
+    """Set ``parts.weights`` of the candidate partners of topic m for a merge; return the sum of the weights."""
     n = gather(m, m, tokens, parts)
     parts.component[:n] = 0
     n_words = count_components(n, parts)
@@ -537,7 +542,10 @@ def weigh_partners(m, n_slots, tokens, topics, constants, parts):
 
 @inner_kernel
 def weigh_back(m, n, n_words, n_slots, tokens, topics, constants, parts):
-    """What :func:`weigh_partners` would give component 1 after the split of topic m, and all other topics."""
+    """Return the weight of component 1 as partner of component 0 after a split, and the summed weights of all others.
+
+    These are the weights that :func:`weigh_partners` would compute for the reverse merge.
+    """
     total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
     product = constants.s * (n + constants.vs)
     for c in range(n_words):
@@ -548,13 +556,13 @@ def weigh_back(m, n, n_words, n_slots, tokens, topics, constants, parts):
 
 @numba.njit(inline="always")
 def partner_share(weight, n, total):
-    """Probability that a token's topic is merged with one of this weight."""
+    """Return the probability of drawing a partner of this weight: half uniform over n partners, half by weight."""
     return 0.5 / n + 0.5 * weight / total
 
 
 @inner_kernel
 def _draw_partner(stream, m, n_slots, n, total, tokens, weights):
-    """(the topic that m is to be merged with, logarithm of its probability)."""
+    """Draw the partner of topic m for a merge; return the partner and its log probability."""
     for other in range(n_slots):
         is_other = other != m and tokens.size[other] > 0
         weights[other] = partner_share(weights[other], n, total) if is_other else 0.0
@@ -564,7 +572,7 @@ def _draw_partner(stream, m, n_slots, n, total, tokens, weights):
 
 @inner_kernel
 def draw_token(stream, n_slots, tokens):
-    """A token of a topic in use, both drawn evenly; returns how many topics are in use too."""
+    """Draw a topic in use and one of its tokens, both uniformly; return the token and the number of topics in use."""
     n_topics = 0
     for m in range(n_slots):
         n_topics += tokens.size[m] > 0
@@ -578,7 +586,7 @@ def draw_token(stream, n_slots, tokens):
 
 @inner_kernel
 def place_of(n, token, members):
-    """Where a token is among the first n members."""
+    """Return the index of a token among the first n members, by binary search."""
     first, last = 0, n - 1
     while first < last:
         middle = (first + last) // 2
@@ -591,7 +599,7 @@ def place_of(n, token, members):
 
 @numba.njit(inline="always")
 def _keep_split(m, new, n, n_words, tokens, topics, constants, parts):
-    """Make component 1 a new topic."""
+    """Apply a split of topic m: component 1 becomes the topic ``new``."""
     place = tokens.first[m]
     tokens.size[m], tokens.size[new] = parts.size[0], parts.size[1]
     tokens.first[new] = place + parts.size[0]
@@ -620,7 +628,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, constants, parts):
 
 @numba.njit(inline="always")
 def keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts):
-    """Merge topics a and b. Returns the end of the list."""
+    """Merge topic b into topic a; return the end of the token lists in ``order``."""
     if end + n > tokens.order.size:
         for i in range(n):
             tokens.topic[parts.members[i]] = a
@@ -644,9 +652,10 @@ def keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts):
 
 @numba.njit(inline="always")
 def weigh_merge(a, b, tokens, topics, constants, parts):
-    """(ln of the density of topics a and b as one over that of both, their tokens, their epsilon).
+    """Return the log ratio of merging topics a and b, the number of their tokens and the sum of their epsilon.
 
-    Times the density of the shares that a split would draw; of the components that it would draw nothing is in it.
+    The ratio is the posterior of the merged to the current state, times the density with which a split draws the
+    shares. It leaves out the probability with which a split draws the components.
     """
     n, eps = gather(a, b, tokens, parts), topics.eps[a] + topics.eps[b]
     for c in range(n):
@@ -671,7 +680,7 @@ def weigh_merge(a, b, tokens, topics, constants, parts):
 
 @numba.njit(inline="always")
 def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constants, parts):
-    """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it is to be."""
+    """Propose to split the topic of token i, with component 1 as topic ``new``; return whether it is accepted."""
     m = np.int64(tokens.topic[i])
     if tokens.size[m] > max_allocated:
         return False
@@ -689,7 +698,7 @@ def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constant
     log_ratio += math.log(n / np.float64(parts.size[0]) * n_topics / (n_topics + 1.0))
     log_u = math.log(streams.uniform(stream))
     is_made = log_u < log_ratio
-    if is_made:  # the probability of the merge can only make it less
+    if is_made:  # the probability of the reverse merge is computed last because it can only lower the ratio
         weight, total = weigh_back(m, n, n_words, new, tokens, topics, constants, parts)
         is_made = log_u < log_ratio + math.log(partner_share(weight, n_topics, total + weight))
     if is_made:
@@ -702,7 +711,7 @@ def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constant
 
 @numba.njit(inline="always")
 def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, constants, parts):
-    """Try to merge the topic of token i with another; returns whether it is to be."""
+    """Propose to merge the topic of token i with another topic; return whether the merge is accepted."""
     a = np.int64(tokens.topic[i])
     if tokens.size[a] >= max_allocated:
         return False
@@ -714,7 +723,7 @@ def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, cons
     log_ratio -= log_share
     log_ratio -= math.log(n / np.float64(parts.size[0]) * (n_topics - 1.0) / n_topics)
     log_u = math.log(streams.uniform(stream))
-    # the probability of the split can only make it less; a ratio that is no number is refused too
+    # the probability of the components can only lower the ratio; "not <" also rejects a ratio that is NaN
     if not log_u < log_ratio:
         return False
     fixed = place_of(n, i, parts.members)
@@ -729,9 +738,9 @@ def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, cons
 
 @kernel
 def _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants, parts):
-    """Make proposals from number ``first`` on until one is to be made, and leave it in ``parts``.
+    """Make proposals ``first``..``last`` - 1 until one is accepted, and store the accepted one in ``parts``.
 
-    Returns its number, or ``last``. All that is shared is read alone.
+    Returns the number of the accepted proposal, or ``last``. Shared arrays are only read, so threads can run this.
     """
     stream = np.zeros(2, np.uint64)
     for proposal in range(first, last):
@@ -749,7 +758,7 @@ def _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants
 
 @kernel
 def _keep(n_slots, end, tokens, topics, constants, parts):
-    """Make the change that is in ``parts``; returns how many slots are in use and the end of what is listed."""
+    """Apply the proposal stored in ``parts``; return the number of slots in use and the end of the token lists."""
     a, b, n, n_words = parts.change
     if b == n_slots:
         _keep_split(a, b, n, n_words, tokens, topics, constants, parts)
@@ -759,7 +768,7 @@ def _keep(n_slots, end, tokens, topics, constants, parts):
 
 
 def new_components(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_slots: int) -> SplitComponents:
-    """The arrays of a move of two topics, nothing in them."""
+    """Return the work arrays of a split or merge, with word counts of 0."""
     return SplitComponents(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
         np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
@@ -770,7 +779,7 @@ def new_components(n_tokens: int, n_documents: int, n_words: int, n_clusters: in
 
 
 def move_bytes(n_tokens: int, n_documents: int, n_words: int, n_clusters: int, n_topics: int) -> int:
-    """Bytes of the arrays that each thread of :func:`split_and_merge_topics` has for itself."""
+    """Return the bytes of the work arrays of each thread of :func:`split_and_merge_topics`."""
     per_cluster = 12 * (MAX_FACTORS + 1) + 72
     return 9 * n_tokens + 40 * n_documents + 16 * n_words + per_cluster * n_clusters + 8 * (n_topics + SPARE_TOPICS)
 
@@ -788,9 +797,9 @@ def _move(
     workspaces: list[SplitComponents],
     made: np.ndarray,
 ) -> tuple[int, int]:
-    """Make proposals from number ``first`` on until no slot is spare.
+    """Make proposals from number ``first`` on until no slot is spare or ``last`` is reached.
 
-    Returns the number of the next one and how many slots are in use; ``made`` gains the splits and merges.
+    Returns the number of the next proposal and the number of slots in use; adds the splits and merges to ``made``.
     """
     end = list_tokens(tokens)
     set_norms(n_slots, tokens, topics, constants)
@@ -800,7 +809,8 @@ def _move(
             return _propose(first, last, n_slots, key, max_allocated, tokens, topics, constants, workspaces[thread])
 
         first, hits = look_ahead(pool, first, last, look)
-        for thread in hits[1:]:  # how many there are depends on timing: a kernel would be compiled in some runs only
+        # not a kernel, because how often this runs depends on timing: only some runs would compile it
+        for thread in hits[1:]:
             parts = workspaces[thread]
             parts.n_w[parts.words[: parts.change[3]]] = 0
         if hits:
@@ -824,23 +834,25 @@ def split_and_merge_topics(
     pool: Executor | None = None,
     n_wm: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
+    """Make ``n_proposals`` proposals to split or merge topics, in place, and drop the topics that end empty.
 
-    Other parameters are those of :func:`.tokens.sweep_document_topics`, and threads change no bit.
+    The other parameters are as in :func:`.tokens.sweep_document_topics`. Threads do not change the result.
 
     Parameters
     ----------
-    key : one stream for each proposal
-    max_allocated : tokens of a topic that is split, or of two that are merged
+    key : np.uint64
+        Key with one random stream per proposal.
+    max_allocated : int
+        Largest number of tokens of a topic to split, or of two topics to merge.
     n_wm : (V, M) int32 or None
-        Tokens of each word in each topic, if they are counted already.
+        Tokens of each word in each topic, if they are already counted.
 
     Returns
     -------
     (K, M + 1) float64
-        tau over the topics now in use, and the rest.
+        tau of the topics now in use; the last column is the mass of all other topics.
     (2,) int64
-        Splits and merges made.
+        Numbers of accepted splits and merges.
     (V, M) int32 or None
         n_wm of the topics now in use; None if there are no tokens.
     """
@@ -881,6 +893,6 @@ def split_and_merge_topics(
         assignments.count()
         assignments.compact()
         n_wm = np.compress(used, n_wm[:, :n_slots], axis=1)
-        # row by row, as kernels have it from elsewhere: for another order they would be compiled once more
+        # in C order as in other calls, since kernels would be compiled again for another memory layout
         tau = np.ascontiguousarray(np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]]))
     return tau, made, n_wm
