@@ -36,8 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read every path. The exit code is 2 if one is damaged, if the fit was made on another corpus, or if the rerun gives
-    another result."""
+    """Read every path.
+
+    The exit code is 2 if a file is damaged, if the fit was made on another corpus, or if the rerun differs.
+    """
     from mc2core.base.progress import work
 
     code, found = 0, {}

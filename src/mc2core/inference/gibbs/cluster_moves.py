@@ -108,7 +108,7 @@ def _allocate(stream, members, n, is_split, documents, contexts, clusters, prior
 
 @kernel
 def _split_and_merge(key, n_proposals, n_used, documents, contexts, clusters, priors, work, members, component):
-    """Make proposals, in place; return the numbers of accepted splits and merges. A new cluster gets the next number."""
+    """Make proposals in place; return the numbers of accepted splits and merges. New clusters get the next numbers."""
     cluster, n_documents, stream = documents.cluster, documents.cluster.size, np.zeros(2, np.uint64)
     n_slots, splits, merges = n_used, 0, 0
     for proposal in range(n_proposals):

@@ -34,17 +34,14 @@ from mc2core.compute.special import MIN_POSITIVE, log_gamma, log_rising_factoria
 from mc2core.compute.streams import index_of
 from mc2core.inference.gibbs.assignments import Assignments, count_topics, topics_of_words
 from mc2core.inference.gibbs.tokens import TopicConstants
-from mc2core.inference.gibbs.topic_moves import (
+from mc2core.inference.gibbs.topic_components import (
     Tokens,
-    TopicSlots,
     allocate_sequentially,
     forget_words,
-    keep_merge,
     list_cells,
     list_tokens,
-    new_components,
-    weigh_merge,
 )
+from mc2core.inference.gibbs.topic_moves import TopicSlots, keep_merge, new_components, weigh_merge
 from mc2core.inference.gibbs.weights import Concentrations
 
 

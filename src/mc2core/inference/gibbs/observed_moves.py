@@ -22,20 +22,16 @@ from mc2core.inference.gibbs import topic_moves
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.tokens import TopicConstants
-from mc2core.inference.gibbs.topic_moves import (
-    MAX_ALLOCATED,
+from mc2core.inference.gibbs.topic_components import (
     SplitComponents,
     Tokens,
     allocate_sequentially,
     draw_shares,
-    draw_token,
     estimate_components,
     gather,
     list_tokens,
-    log_ratio_of,
-    new_components,
-    place_of,
 )
+from mc2core.inference.gibbs.topic_moves import MAX_ALLOCATED, draw_token, log_ratio_of, new_components, place_of
 from mc2core.inference.gibbs.weights import Concentrations
 
 _partner_share = topic_moves.partner_share.py_func  # of arrays too

@@ -12,7 +12,7 @@ from mc2core.compute import streams
 from mc2core.inference.gibbs.assignments import Assignments, document_start
 from mc2core.inference.gibbs.consolidate import consolidate_topics, log_with, nearest, share_out
 from mc2core.inference.gibbs.tokens import TopicConstants
-from mc2core.inference.gibbs.topic_moves import Tokens
+from mc2core.inference.gibbs.topic_components import Tokens
 from mc2core.inference.gibbs.weights import Concentrations
 
 S, OMEGA = 0.3, 2.5

@@ -24,11 +24,9 @@ from mc2core.compute.threads import thread_budget
 from mc2core.inference.gibbs import topic_moves
 from mc2core.inference.gibbs.assignments import Assignments
 from mc2core.inference.gibbs.tokens import TopicConstants
-from mc2core.inference.gibbs.topic_moves import (
+from mc2core.inference.gibbs.topic_components import (
     Tokens,
-    TopicSlots,
     _expect_tables,
-    _keep_split,
     allocate_sequentially,
     count_components,
     count_documents,
@@ -36,11 +34,15 @@ from mc2core.inference.gibbs.topic_moves import (
     estimate_components,
     forget_words,
     gather,
-    keep_merge,
     list_tokens,
     log_documents_ratio,
-    log_ratio_of,
     log_words_ratio,
+)
+from mc2core.inference.gibbs.topic_moves import (
+    TopicSlots,
+    _keep_split,
+    keep_merge,
+    log_ratio_of,
     new_components,
     set_norms,
     split_and_merge_topics,
