@@ -75,8 +75,8 @@ def add_embeddings(parser: argparse.ArgumentParser) -> None:
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add the option ``--threads``; the result of the command does not depend on it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    told = f"number of threads; the result does not depend on it (default {cores}: all cores)"
-    parser.add_argument("--threads", type=int, default=cores, help=told)
+    text = f"number of threads; the result does not depend on it (default {cores}: all cores)"
+    parser.add_argument("--threads", type=int, default=cores, help=text)
 
 
 #: settings that :func:`add_columns` takes

@@ -126,8 +126,8 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         from mc2core.inference.running.files import fit_corpus
 
         corpus, contexts = Corpus.load(options.corpus), once(map(_family, options.context), "--context")
-    told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
-    given = parse_settings([*told, *options.set], "--set")
+    fixed = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
+    given = parse_settings([*fixed, *options.set], "--set")
     is_there, may_resume = ((options.out / name).is_file() for name in ("posterior.npz", "checkpoint.npz"))
     if is_there and not may_resume and not options.overwrite:
         length = _length(options.out / "provenance.json")

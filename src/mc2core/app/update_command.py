@@ -90,8 +90,8 @@ def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
         return shlex.join(["mc2", "clusters", str(posterior), str(new)])
     given = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
     given += [part for one in columns.get("contexts", ()) for part in ("--context", one)]
-    told = shlex.join(["mc2", "import", str(new), "--like", str(posterior), *given])
-    return f"{told} --out FOLDER; {shlex.join(['mc2', 'clusters', str(posterior)])} FOLDER"
+    command = shlex.join(["mc2", "import", str(new), "--like", str(posterior), *given])
+    return f"{command} --out FOLDER; {shlex.join(['mc2', 'clusters', str(posterior)])} FOLDER"
 
 
 def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:

@@ -486,8 +486,8 @@ def check_arrays(
 def _fit(name: str, shape: tuple[int, ...], wanted: str, sizes: Mapping[str, int]) -> dict[str, int]:
     """Return ``sizes`` with the letters found in ``shape``. Raises ValueError unless it is the ``wanted`` shape."""
     letters = wanted.split()
-    told = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
-    sizes = {**told, **sizes}
+    by_letter = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
+    sizes = {**by_letter, **sizes}
     expected = tuple(_size(one, sizes) for one in letters)
     if shape != expected:
         raise ValueError(f"{name!r} has the shape {shape}; {expected} is needed")

@@ -462,10 +462,10 @@ def _no_corpus(folder: Path) -> str:
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
     """Raise ValueError if corpus.json was changed, or if the counts do not have the sum that it states."""
-    told = meta.get("n_tokens", n_tokens)
-    if told != n_tokens:
+    recorded = meta.get("n_tokens", n_tokens)
+    if recorded != n_tokens:
         tokens = counted(n_tokens, "tokens")
-        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {_META} says {told}")
+        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {_META} says {recorded}")
     signed = {name: value for name, value in meta.items() if name != "checksum"}
     is_signed = "checksum" in meta or "files" in meta
     if is_signed and meta.get("checksum") != storage.digest_value(signed):

@@ -224,17 +224,21 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
 
 def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
     """Return the predicted contexts of the documents in the HTML report (:func:`predictions`), in their order."""
-    told: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for name, found in predictions(description, rows).items():
-        told[name] = {"of": found["of"].tolist()}
+        tables[name] = {"of": found["of"].tolist()}
         if "names" in found:
             used, place = np.unique(found["columns"], return_inverse=True)
             shares = [[_digits(round(one, 4)) for one in row] for row in found["probability"]]
             names = [found["names"][one] for one in used]
-            told[name] |= {"names": names, "likeliest": place.reshape(found["columns"].shape).tolist(), "share": shares}
+            tables[name] |= {
+                "names": names,
+                "likeliest": place.reshape(found["columns"].shape).tolist(),
+                "share": shares,
+            }
         else:
-            told[name] |= {part: [_digits(one) for one in found[part]] for part in ("mean", "low", "high")}
-    return told
+            tables[name] |= {part: [_digits(one) for one in found[part]] for part in ("mean", "low", "high")}
+    return tables
 
 
 def _packed(table: pd.DataFrame, shares: Set[str] = frozenset()) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def clusters(description: Description) -> Emitted:
     shares, _ = description.topic_shares
     of_all = np.asarray(description.document_topics.sum(axis=0)).ravel()
     of_all = np.maximum(of_all / max(of_all.sum(), 1.0), np.finfo(float).tiny)
-    told = np.where(shares > 0.0, shares * np.log(np.maximum(shares, np.finfo(float).tiny) / of_all), 0.0)
-    order = np.argsort(-told, axis=1, kind="stable")
+    information = np.where(shares > 0.0, shares * np.log(np.maximum(shares, np.finfo(float).tiny) / of_all), 0.0)
+    order = np.argsort(-information, axis=1, kind="stable")
     given = description.names.get("topic", {})
     called = [given.get(topic) or name for topic, name in enumerate(topics(description).names, start=1)]
     names = ["; ".join(called[topic] for topic in row[:N_TOPICS]) for row in order]

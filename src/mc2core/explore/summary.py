@@ -20,19 +20,19 @@ def summary(description: Description, tables: Tables, title: str) -> str:
 
     Characters of the corpus that have a meaning in Markdown or HTML are escaped.
     """
-    told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
+    values = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
     has_groups = not (description.without_clusters or description.no_groups)
     found = "no clusters"
     if has_groups:
-        recommended, of_fit = told["recommended number of clusters"], told["clusters"]
+        recommended, of_fit = values["recommended number of clusters"], values["clusters"]
         found = counted(int(recommended), "clusters")
         found += "" if of_fit == recommended else f", recommended of the {of_fit} found"
         found += "".join(f" ({name} clustering: {size})" for name, size in description.other.items())
-    documents, of_topics = (counted(int(told[name]), name) for name in ("documents", "topics"))
+    documents, of_topics = (counted(int(values[name]), name) for name in ("documents", "topics"))
     head = f"{documents}{drawn}, {found}, {of_topics}"
-    model = f"{told['model']} by {told['engine']}" if "model" in told else ""
+    model = f"{values['model']} by {values['engine']}" if "model" in values else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
     lines += [description.no_groups, ""] if description.no_groups else []
     if "arrivals" in tables:
@@ -40,9 +40,9 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
         lines += [f"**The model may no longer fit: {plain(came['warnings'])}.**"] if came["warnings"] else []
         lines += [""]
-    if "clusters by run" in told:
-        lines += [f"{plain(told['clusters by run'].capitalize())}.", ""]
-    for name, said in told.items():
+    if "clusters by run" in values:
+        lines += [f"{plain(values['clusters by run'].capitalize())}.", ""]
+    for name, said in values.items():
         lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
     if has_groups:
         columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}

@@ -169,8 +169,8 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         if not description.no_groups and (said := of_runs(posterior, clusters)) is not None:
             rows["clusters by run"] = said
     by_hand = [one.removesuffix(".") for one in merged_by_hand(posterior)]
-    told = [*by_hand, *advice(posterior, corpus), *description.notes]
-    rows |= {f"warning {i}": said for i, said in enumerate(told, 1)}
+    warnings = [*by_hand, *advice(posterior, corpus), *description.notes]
+    rows |= {f"warning {i}": said for i, said in enumerate(warnings, 1)}
     if has_clusters:
         found = agreement(description, description.n_clusters)
         rows |= {f"{name} of all clusters": value for name, value in found.items()}

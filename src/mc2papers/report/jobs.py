@@ -91,12 +91,14 @@ def chart(jobs: Sequence[Job]) -> str:
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="currentColor" stroke-dasharray="4"/>'
         for x in ((cut - first) * scale for cut in cuts)
     ]
-    told = f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))} in total, {_said(total)} of "
-    told += f"elapsed time, with at most {len(free)} at once"
+    summary = (
+        f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))} in total, {_said(total)} of "
+    )
+    summary += f"elapsed time, with at most {len(free)} at once"
     return (
-        f"<p>{told}. Later jobs are not included"
+        f"<p>{summary}. Later jobs are not included"
         f"{'; dashed lines mark pauses between runs' if cuts else ''}.</p>"
-        f'<div class="scroll"><svg role="img" aria-label="{told}" viewBox="0 0 {_WIDTH} {height + _AXIS}" '
+        f'<div class="scroll"><svg role="img" aria-label="{summary}" viewBox="0 0 {_WIDTH} {height + _AXIS}" '
         f'width="{_WIDTH}" height="{height + _AXIS}" font-size="11">{"".join(bars)}{"".join(marks)}'
         f"{_axis(total, scale, height)}</svg></div>{_table(jobs)}"
     )

@@ -217,8 +217,8 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _by_verdict(claims: pd.DataFrame) -> list[Any]:
     """Return rows in the order of VERDICTS."""
-    told = claims.astype(object).fillna("")
-    return [row for verdict in VERDICTS for row in told[told["verdict"] == verdict].itertuples()]
+    filled = claims.astype(object).fillna("")
+    return [row for verdict in VERDICTS for row in filled[filled["verdict"] == verdict].itertuples()]
 
 
 def _badge(verdict: str, said: str | None = None) -> str:

@@ -40,12 +40,12 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
 
         encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
         some = list(new)
-        with work("texts to embeddings", len(some), "texts") as told:
+        with work("texts to embeddings", len(some), "texts") as progress:
             for first in range(0, len(some), _BATCH):
                 part = some[first : first + _BATCH]
                 found = encoder.encode([new[digest] for digest in part], show_progress_bar=False)
                 known |= zip(part, np.asarray(found, np.float32), strict=True)
-                told.advance(len(part))
+                progress.advance(len(part))
         cache.mkdir(parents=True, exist_ok=True)
         keys = np.frombuffer(b"".join(known), np.uint8).reshape(-1, 32)
         storage.write_arrays(path, {"digests": keys, "vectors": np.stack(list(known.values()))})

@@ -194,10 +194,10 @@ def gather(
     """
     n_rows = 0
     parsers = [(part.column, part.parse, part.remedy) for part in parts]
-    with work(f"reading {what}", unit=what) as told:
+    with work(f"reading {what}", unit=what) as progress:
         for place, values in rows:
             n_rows += 1
-            told.advance()
+            progress.advance()
             if isinstance(values, Fault):
                 bad.add([BadRow(place, None, *values)])
                 continue

@@ -149,8 +149,8 @@ def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
     if not any(kind in known for kind in CONTENT_KINDS):
         given = {**given, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
     settings, _ = align(replace(schema, unused={}), TABLE, given)
-    told = parse_contexts(settings["contexts"])
-    others = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in told]
+    stated = parse_contexts(settings["contexts"])
+    others = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in stated]
     return layout_of(complete(settings | {"contexts": [*settings["contexts"], *others]}))
 
 

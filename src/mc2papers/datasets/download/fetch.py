@@ -251,11 +251,11 @@ def _receive(response: requests.Response, part: Path, start: int, stall_seconds:
     total = start + int(length) if length.isdecimal() else None
     response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
-    with part.open("ab") as stream, work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as told:
+    with part.open("ab") as stream, work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as progress:
         # raw bytes: if a server marks x.gz as "Content-Encoding: gzip", it must not be unpacked
         while block := response.raw.read1(_CHUNK, decode_content=False):
             stream.write(block)
-            told.advance(len(block))
+            progress.advance(len(block))
             window_bytes += len(block)
             if time.monotonic() > window_end:
                 if window_bytes < 1024:
