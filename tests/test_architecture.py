@@ -152,8 +152,9 @@ def test_the_names_that_users_rely_on_are_there():
     [
         ("from mc2core.app.cli import main; sys.argv[1:] = ['--help']; main()", set()),
         ("import mc2core; mc2core.Corpus([[1, 2], [0, 1]]).document_lengths", {"email", "inspect", "numpy", "scipy"}),
+        ("import mc2core; mc2core.fit", {"email", "inspect", "numba", "numpy", "scipy"}),
     ],
-    ids=["mc2 --help", "a corpus"],
+    ids=["mc2 --help", "a corpus", "mc2core.fit"],
 )
 def test_what_takes_long_to_load_is_loaded_where_it_is_needed(code, needed):
     """Packages that take a tenth of a second and more each, and what of Python's own doubles a command's start."""

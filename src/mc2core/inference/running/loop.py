@@ -11,10 +11,9 @@ from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import progress as telling
@@ -42,6 +41,9 @@ from mc2core.inference.running.summary import (
 )
 from mc2core.models import Model
 from mc2core.posterior import Posterior
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -561,6 +563,8 @@ def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, flo
 
 def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> RunResult:
     """Return the result of a run that is complete or was stopped; without samples, the state is the only one."""
+    import pandas as pd  # a third of the time to import mc2core
+
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
     samples = [
