@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
+from mc2core.corpus import Corpus
 from mc2core.explore.description import Description
 from mc2core.explore.variables import context_names, label_names, own_unit
 
@@ -20,6 +22,8 @@ MIN_PROBABILITY = 0.01
 _BLOCK = 64
 _DIMENSIONS = 50
 _NEIGHBOURS = 30  # perplexity of t-SNE
+N_WORDS = 3
+"""Number of words that name a document without a title."""
 _TITLES = ("title", "name", "headline", "subject")
 
 
@@ -34,7 +38,7 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     corpus, probability = description.corpus, description.in_recommended
     cluster = description.at(description.recommended)
     n = corpus.n_documents
-    table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(description)})
+    table = pd.DataFrame({"document": np.arange(n) + 1, "title": with_words(titles_of(description), corpus)})
     if corpus.labels is not None and not sp.issparse(corpus.labels):
         table["label"] = np.array(label_names(corpus), dtype=object)[corpus.labels]
     if description.drawn is not None:
@@ -129,6 +133,25 @@ def titles_of(description: Description) -> list[str]:
     return [
         number if pd.isna(one) or not str(one).strip() else str(one) for one, number in zip(kept, numbers, strict=True)
     ]
+
+
+def with_words(titles: Sequence[str], corpus: Corpus) -> list[str]:
+    """Return the titles; a document without one, "document N", gets its most distinctive words after the number.
+
+    These are up to N_WORDS words with the largest count times ln(J / documents with the word).
+    """
+    untitled = [j for j, title in enumerate(titles) if title == f"document {j + 1}"]
+    named = list(titles)
+    if corpus.is_of_observations or not corpus.has_vocabulary or not untitled:
+        return named
+    counts, words = corpus.content, corpus.vocabulary
+    weight = np.log(corpus.n_documents / np.maximum(np.bincount(counts.indices, minlength=corpus.n_words), 1))
+    for j in untitled:
+        of_document = slice(counts.indptr[j], counts.indptr[j + 1])
+        column = counts.indices[of_document]
+        best = column[np.argsort(-counts.data[of_document] * weight[column], kind="stable")[:N_WORDS]]
+        named[j] += f": {', '.join(words[one] for one in best)}" if len(best) else ""
+    return named
 
 
 def layout(description: Description, seed: int) -> np.ndarray:

@@ -389,6 +389,18 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
     assert (description.cluster[near.argmin(axis=1)] == description.cluster).mean() > 0.8
 
 
+def test_documents_without_titles_are_named_by_their_words():
+    corpus = mc2core.Corpus.from_texts(["iron iron nail stone", "tree leaf stone", "stone", ""], min_df=1)
+    numbers = [f"document {j + 1}" for j in range(4)]
+    named = documents.with_words(numbers, corpus)
+    assert named[0] == "document 1: iron, nail, stone"
+    assert set(named[1].removeprefix("document 2: ").split(", ")[:2]) == {"tree", "leaf"}
+    assert named[2:] == ["document 3: stone", "document 4"]
+    assert documents.with_words(["A title", "document 2", "", "x"], corpus)[0] == "A title"
+    nameless = mc2core.Corpus(corpus.content)
+    assert documents.with_words(numbers, nameless) == numbers
+
+
 @pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-40])
 def test_what_is_all_alike_stands_in_a_row(noise):
     features = np.ones((40, 3)) if noise == 0.0 else noise * np.random.default_rng(0).standard_normal((40, 3))
