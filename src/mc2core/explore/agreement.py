@@ -30,16 +30,16 @@ def found_clusters(description: Description) -> np.ndarray:
     sample if the Jaccard index of the node and this union, corrected for chance, is at least MIN_JACCARD.
     """
     size, n = np.diff(description.documents_of.indptr), max(description.corpus.n_documents, 1)
-    found = np.zeros((len(description.of_samples), len(size)), bool)
-    for row, (met, share) in enumerate(description.of_samples):
-        of_sample = np.asarray(met.sum(axis=0)).reshape(-1, 1)
+    occurs = np.zeros((len(description.of_samples), len(size)), bool)
+    for row, (members, share) in enumerate(description.of_samples):
+        of_sample = np.asarray(members.sum(axis=0)).reshape(-1, 1)
         inside = share > 0.5
-        both, whole = (of_sample * share * inside).sum(axis=0), (of_sample * inside).sum(axis=0)
-        by_chance = size * whole / n
-        by_chance = by_chance / np.maximum(size + whole - by_chance, 1.0)
-        jaccard = both / np.maximum(size + whole - both, 1.0)
-        found[row] = jaccard - by_chance >= MIN_JACCARD * (1.0 - by_chance) - 1e-12
-    return found
+        shared, united = (of_sample * share * inside).sum(axis=0), (of_sample * inside).sum(axis=0)
+        by_chance = size * united / n
+        by_chance = by_chance / np.maximum(size + united - by_chance, 1.0)
+        jaccard = shared / np.maximum(size + united - shared, 1.0)
+        occurs[row] = jaccard - by_chance >= MIN_JACCARD * (1.0 - by_chance) - 1e-12
+    return occurs
 
 
 def certainty(description: Description) -> np.ndarray:
@@ -50,8 +50,8 @@ def certainty(description: Description) -> np.ndarray:
     """
     size = np.diff(description.documents_of.indptr)
     sums = [
-        np.asarray(description.documents_of.multiply((met @ share).T).sum(axis=1)).ravel()
-        for met, share in description.of_samples
+        np.asarray(description.documents_of.multiply((members @ share).T).sum(axis=1)).ravel()
+        for members, share in description.of_samples
     ]
     sure = np.full(len(size), np.nan)
     if sums:
@@ -59,11 +59,11 @@ def certainty(description: Description) -> np.ndarray:
     return sure
 
 
-def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
+def chains_of(description: Description, occurs: np.ndarray) -> np.ndarray:
     """Return the number of chains in which more than half of the samples have each item, (n,) from (S, n) bool."""
     bounds = np.cumsum(description.posterior.provenance.get("chains", [len(description.posterior.samples)]))
     chain = np.searchsorted(bounds, chosen_samples(description.posterior), side="right")
-    return sum((found[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
+    return sum((occurs[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
 
 
 def n_chains(posterior: Posterior) -> int:
@@ -92,29 +92,29 @@ def found_topics(description: Description) -> np.ndarray:
     """
     posterior = description.posterior
     samples = chosen_samples(posterior)
-    found = np.zeros((len(samples), posterior.representative.n_topics), bool)
-    if not found.size:  # a fit to contexts only
-        return found
+    occurs = np.zeros((len(samples), posterior.representative.n_topics), bool)
+    if not occurs.size:  # a fit to contexts only
+        return occurs
     if posterior.contents is not None:
         for row, number in enumerate(samples):
-            other = posterior.samples[number].contents
-            assert other is not None  # all samples are of one kind
-            found[row] = (_overlap(posterior.contents, other) >= MIN_OVERLAP).any(axis=1)
-        return found
-    own = _likeliest(posterior.representative.topic_words)
+            contents = posterior.samples[number].contents
+            assert contents is not None  # all samples are of one kind
+            occurs[row] = (_overlap(posterior.contents, contents) >= MIN_OVERLAP).any(axis=1)
+        return occurs
+    likeliest = _likeliest(posterior.representative.topic_words)
     for row, number in enumerate(samples):
-        shared = own @ _likeliest(posterior.samples[number].topic_words).T
-        found[row] = 2 * np.asarray(shared.max(axis=1).todense()).ravel() >= np.asarray(own.sum(axis=1)).ravel()
-    return found
+        shared = likeliest @ _likeliest(posterior.samples[number].topic_words).T
+        occurs[row] = 2 * np.asarray(shared.max(axis=1).todense()).ravel() >= np.asarray(likeliest.sum(axis=1)).ravel()
+    return occurs
 
 
 def _overlap(one: Contents, other: Contents) -> np.ndarray:
     """Return (M, M') Bhattacharyya coefficients, from 0 to 1, of Gaussian topics with independent coordinates."""
     log_overlap = np.zeros((len(one.mean), len(other.mean)))
     for mean, sd, of_other, sd_of_other in zip(one.mean.T, one.sd.T, other.mean.T, other.sd.T, strict=True):
-        both = sd[:, None] ** 2 + sd_of_other**2
-        log_overlap += 0.5 * np.log(2.0 * sd[:, None] * sd_of_other / both)
-        log_overlap -= 0.25 * (mean[:, None] - of_other) ** 2 / both
+        variances = sd[:, None] ** 2 + sd_of_other**2
+        log_overlap += 0.5 * np.log(2.0 * sd[:, None] * sd_of_other / variances)
+        log_overlap -= 0.25 * (mean[:, None] - of_other) ** 2 / variances
     return np.exp(log_overlap)
 
 

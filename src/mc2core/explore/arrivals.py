@@ -20,11 +20,11 @@ def arrivals_table(posterior: Posterior) -> pd.DataFrame:
     """
     stream = posterior.provenance.get("stream", {"updates": []})
     rows, so_far = [], 0
-    for number, one in enumerate(stream["updates"], start=1):
-        seen = drift(stream["fitted"], stream["updates"][:number])
-        so_far += one["documents"]
-        row = {"update": number, "file": one["file"], "documents": one["documents"], "so_far": so_far}
-        row |= {name: seen[name] for name in ("log_likelihood", "in_small", "left_out")}
-        row |= {name: one[name] for name in _CHANGES}
-        rows.append(row | {"warnings": "; ".join(seen["warnings"])})
+    for number, update in enumerate(stream["updates"], start=1):
+        measures = drift(stream["fitted"], stream["updates"][:number])
+        so_far += update["documents"]
+        row = {"update": number, "file": update["file"], "documents": update["documents"], "so_far": so_far}
+        row |= {name: measures[name] for name in ("log_likelihood", "in_small", "left_out")}
+        row |= {name: update[name] for name in _CHANGES}
+        rows.append(row | {"warnings": "; ".join(measures["warnings"])})
     return pd.DataFrame(rows)

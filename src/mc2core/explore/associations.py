@@ -51,91 +51,92 @@ class Associations:
     """
 
     def __init__(self, description: Description) -> None:
-        self._of, variables = description, variables_of(description)
+        self._description, variables = description, variables_of(description)
         has = {one.name: steps_of(one)[0] if one.is_number else one.values > 0 for one in variables}
         self.values: dict[str, dict[str, np.ndarray]] = {one.name: {} for one in variables}
         kinds = ("cluster", "topic") if description.posterior.representative.n_topics else ("cluster",)
         trends = [pd.DataFrame(columns=TRENDS)]
-        for what in kinds:
-            found = agreement.found_clusters(description) if what == "cluster" else agreement.found_topics(description)
-            is_sure = found.mean(axis=0) >= 0.5 if len(found) else True
-            tests = [self._values(what, sp.csr_matrix(one, dtype=np.float64)) for one in has.values()]
+        for kind in kinds:
+            occurs = agreement.found_clusters(description) if kind == "cluster" else agreement.found_topics(description)
+            is_sure = occurs.mean(axis=0) >= 0.5 if len(occurs) else True
+            tests = [self._values(kind, sp.csr_matrix(one, dtype=np.float64)) for one in has.values()]
             for p, _ in tests:
                 p[~np.broadcast_to(is_sure, len(p))] = np.nan
-            for rows in self._together(what):
+            for rows in self._group_rows(kind):
                 p = np.concatenate([one[rows].ravel() for one, _ in tests] or [np.zeros(0)])
                 is_notable = np.split(notable(p), np.cumsum([one[rows].size for one, _ in tests])[:-1])
                 for (_, sign), part in zip(tests, is_notable, strict=False):
                     sign[rows] *= part.reshape(len(rows), -1)
             for name, (_, sign) in zip(has, tests, strict=True):
-                self.values[name][what] = sign
-            several = [self._trend(what, one) for one in variables if one.is_number and has[one.name].shape[1]]
-            for one in several:
-                one["is_based"] &= is_sure
-            trends += [self._intervals(what, pd.concat(several, ignore_index=True))] if several else []
+                self.values[name][kind] = sign
+            tables = [self._trend(kind, one) for one in variables if one.is_number and has[one.name].shape[1]]
+            for table in tables:
+                table["is_based"] &= is_sure
+            trends += [self._intervals(kind, pd.concat(tables, ignore_index=True))] if tables else []
         self.trends = pd.concat(trends[1:] or trends, ignore_index=True)
 
-    def is_notable(self, what: str, number: int, name: str, columns: np.ndarray, lift: np.ndarray) -> np.ndarray:
+    def is_notable(self, kind: str, number: int, name: str, columns: np.ndarray, lift: np.ndarray) -> np.ndarray:
         """Return whether values of a variable are notable, (n,) bool, given their columns and their lift as shown."""
-        sign = self.values[name][what][number, columns]
+        sign = self.values[name][kind][number, columns]
         return (sign != 0) & (sign == np.sign(np.asarray(lift) - 1.0))
 
-    def _together(self, what: str) -> list[np.ndarray]:
+    def _group_rows(self, kind: str) -> list[np.ndarray]:
         """Return the rows that are tested together: all topics, or all clusters of a cut."""
-        if what == "topic":
-            return [np.arange(self._of.posterior.representative.n_topics)]
-        return [np.arange(first, first + size) for size, first in self._of.first.items()]
+        if kind == "topic":
+            return [np.arange(self._description.posterior.representative.n_topics)]
+        return [np.arange(first, first + size) for size, first in self._description.first.items()]
 
-    def _responses(self, what: str) -> tuple[list[sp.csr_matrix], np.ndarray, sp.csr_matrix]:
+    def _responses(self, kind: str) -> tuple[list[sp.csr_matrix], np.ndarray, sp.csr_matrix]:
         """Return shares of each document, (J, n) CSR, by its words and in samples; the weights of documents; and (J, n)
         CSR as shown."""
-        found, length = self._of, self._of.corpus.document_lengths.astype(np.float64)
-        members, tokens = found.by_words
-        if what == "cluster":
-            samples = found.matched_samples[:: max(1, len(found.matched_samples) // N_TOPIC_SAMPLES)]
+        description, length = self._description, self._description.corpus.document_lengths.astype(np.float64)
+        members, tokens = description.by_words
+        if kind == "cluster":
+            samples = description.matched_samples[:: max(1, len(description.matched_samples) // N_TOPIC_SAMPLES)]
             several = [sp.csr_matrix(sample @ sp.csr_matrix(nodes)) for sample, nodes in samples]
-            return [members, *several], np.ones(len(length)), sp.csr_matrix(found.documents_of.T)
+            return [members, *several], np.ones(len(length)), sp.csr_matrix(description.documents_of.T)
         inverse = sp.diags(1.0 / np.maximum(length, 1.0))
-        return [sp.csr_matrix(inverse @ one) for one in (tokens, *found.matched_topics)], length, found.document_topics
+        tables = (tokens, *description.matched_topics)
+        return [sp.csr_matrix(inverse @ one) for one in tables], length, description.document_topics
 
-    def _values(self, what: str, has: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, kind: str, has: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         """Return (n, V) p-values, NaN for values that are not tested, and the signs of the differences from the
         average."""
-        several, weight, shown = self._responses(what)
-        n, seen = np.asarray(has.sum(axis=0)).ravel(), np.diff(has.indptr) > 0
+        several, weight, shown = self._responses(kind)
+        n, has_value = np.asarray(has.sum(axis=0)).ravel(), np.diff(has.indptr) > 0
         tested = np.flatnonzero(n >= MIN_DOCUMENTS)
         into, n, shape = sp.csr_matrix(has[:, tested].T), n[tested][:, None], (shown.shape[1], len(n))
         p, sign = np.full(shape, np.nan), np.zeros(shape, np.int8)
         tails = []
         for y in several:
-            average = (y.T @ (weight * seen)) / max(float(weight @ seen), 1e-300)
+            average = (y.T @ (weight * has_value)) / max(float(weight @ has_value), 1e-300)
             _, share, effective = ratios(sp.csr_matrix(y.multiply(weight[:, None])), weight, into)
             share = np.clip(np.nan_to_num(share), 0.0, 1.0)
-            if what == "topic":  # the variance of few documents is uncertain itself
+            if kind == "topic":  # the variance of few documents is uncertain itself
                 effective = effective * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, n - 1.0)) ** 2
-            more = at_least(share * effective, effective, np.minimum(MIN_LIFT * average, 1.0))
-            less = at_least((1.0 - share) * effective, effective, 1.0 - average / MIN_LIFT)
-            tails.append((more, less, average))
-        (more, less, average), others = tails[0], tails[1:]
+            above = at_least(share * effective, effective, np.minimum(MIN_LIFT * average, 1.0))
+            below = at_least((1.0 - share) * effective, effective, 1.0 - average / MIN_LIFT)
+            tails.append((above, below, average))
+        (above, below, average), others = tails[0], tails[1:]
         if others:
-            more, less = (np.maximum(tails[0][i], np.median([one[i] for one in others], axis=0)) for i in (0, 1))
+            above, below = (np.maximum(tails[0][i], np.median([one[i] for one in others], axis=0)) for i in (0, 1))
         count, squares = (into @ shown).toarray(), (into @ shown.power(2)).toarray()
-        is_based = np.where(more < less, count**2 / np.maximum(squares, 1e-300), average * n) >= MIN_DOCUMENTS
-        p[:, tested] = np.minimum(2.0 * np.minimum(more, less), 1.0).T
-        sign[:, tested] = (np.where(more < less, 1, -1) * is_based).T
+        is_based = np.where(above < below, count**2 / np.maximum(squares, 1e-300), average * n) >= MIN_DOCUMENTS
+        p[:, tested] = np.minimum(2.0 * np.minimum(above, below), 1.0).T
+        sign[:, tested] = (np.where(above < below, 1, -1) * is_based).T
         return p, sign
 
-    def _trend(self, what: str, variable: Variable) -> pd.DataFrame:
+    def _trend(self, kind: str, variable: Variable) -> pd.DataFrame:
         """Return slopes and their ratios to standard errors (HC3; MacKinnon and White, 1985)."""
-        seen = np.flatnonzero(~np.isnan(variable.values))
-        several, weight, shown = self._responses(what)
-        weight, shown = weight[seen], shown[seen]
+        observed = np.flatnonzero(~np.isnan(variable.values))
+        several, weight, shown = self._responses(kind)
+        weight, shown = weight[observed], shown[observed]
         share = weight / max(weight.sum(), 1e-300)
-        away = variable.values[seen] - share @ variable.values[seen]
+        away = variable.values[observed] - share @ variable.values[observed]
         pull = share * away / max(float(share @ away**2), 1e-300)
         factor = (pull / np.maximum(1.0 - share - pull * away, 1e-6)) ** 2
         slopes, ratio = [], []
-        for y in (one[seen] for one in several):
+        for y in (one[observed] for one in several):
             mean, slope = y.T @ share, y.T @ pull
             variance = y.power(2).T @ factor - 2.0 * (mean * (y.T @ factor) + slope * (y.T @ (factor * away)))
             variance += mean**2 * factor.sum() + 2.0 * mean * slope * (factor @ away) + slope**2 * (factor @ away**2)
@@ -148,17 +149,17 @@ class Associations:
             t = np.clip(np.median(sign * ratio[1:], axis=0), 0.0, t)
         sums, squares = (np.asarray(shown.power(power).sum(axis=0)).ravel() for power in (1, 2))
         is_based = sums**2 >= MIN_DOCUMENTS * np.maximum(squares, 1e-300)
-        columns = {"of": what, "number": np.arange(1, len(t) + 1), "context": variable.name, "trend": slopes[0]}
-        return pd.DataFrame({**columns, "t": t, "freedom": max(len(seen) - 2, 1), "is_based": is_based})
+        columns = {"of": kind, "number": np.arange(1, len(t) + 1), "context": variable.name, "trend": slopes[0]}
+        return pd.DataFrame({**columns, "t": t, "freedom": max(len(observed) - 2, 1), "is_based": is_based})
 
-    def _intervals(self, what: str, table: pd.DataFrame) -> pd.DataFrame:
+    def _intervals(self, kind: str, table: pd.DataFrame) -> pd.DataFrame:
         """Add intervals to the slopes. Their level depends on the number of rows, and on how many of them exclude 0."""
         p = np.where(table["is_based"], 2.0 * stats.t.sf(table["t"], table["freedom"]), np.nan)
         is_notable, level = np.zeros(len(table), bool), np.ones(len(table))
-        for rows in self._together(what):
-            those = np.flatnonzero(table["number"].isin(rows + 1))
-            is_notable[those] = notable(p[those])
-            level[those] = MAX_FALSE * max(is_notable[those].sum(), 1) / max(np.isfinite(p[those]).sum(), 1)
+        for rows in self._group_rows(kind):
+            group = np.flatnonzero(table["number"].isin(rows + 1))
+            is_notable[group] = notable(p[group])
+            level[group] = MAX_FALSE * max(is_notable[group].sum(), 1) / max(np.isfinite(p[group]).sum(), 1)
         t = table["t"].where(table["t"] > 0)
         half = stats.t.isf(level / 2.0, table["freedom"]) * np.abs(table["trend"]) / t
         low, high = table["trend"] - half, table["trend"] + half
@@ -167,10 +168,10 @@ class Associations:
 
 def notable(p: np.ndarray) -> np.ndarray:
     """Return which of the rows are not explained by chance, (n,) bool, given their p-values, NaN for none."""
-    found, tested = np.zeros(len(p), bool), np.flatnonzero(np.isfinite(p))
+    is_notable, tested = np.zeros(len(p), bool), np.flatnonzero(np.isfinite(p))
     if len(tested):
-        found[tested] = stats.false_discovery_control(p[tested]) <= MAX_FALSE
-    return found
+        is_notable[tested] = stats.false_discovery_control(p[tested]) <= MAX_FALSE
+    return is_notable
 
 
 def at_least(count: np.ndarray, n: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -187,18 +188,18 @@ def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tu
     ``length`` (J,), and the number of independent documents whose share has the same variance.
     """
     count = np.asarray((into @ tokens).toarray())
-    n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
-    share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))
+    n, total = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
+    share = np.divide(count, total, where=total > 0, out=np.full_like(count, np.nan))
     squares = (into @ tokens.power(2)).toarray() - 2.0 * share * (into @ tokens.multiply(length[:, None])).toarray()
     squares += share**2 * (into @ length**2)[:, None]
     correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
-    variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
-    return count, share, np.minimum(effective(share, n, variance), np.maximum(whole, n))
+    variance = correction * np.maximum(squares, 0.0) / np.where(total > 0, total, 1.0) ** 2
+    return count, share, np.minimum(effective(share, n, variance), np.maximum(total, n))
 
 
 def effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """Return the number of independent documents for which a share has this variance; ``n`` (rows, 1) if it has
     none."""
     smoothed = (share * n + 0.5) / (n + 1.0)
-    whole = np.broadcast_to(n, share.shape)
-    return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))
+    sizes = np.broadcast_to(n, share.shape)
+    return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=sizes.astype(np.float64))

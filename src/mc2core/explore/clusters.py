@@ -48,21 +48,21 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         "cluster_labels": _labels(description),
     }
     rows = _rows(description, emitted)
-    rows = rows.assign(**_how_sure(description))
+    rows = rows.assign(**_measure_agreement(description))
     for variable in sorted(variables, key=lambda one: (one.is_number, one.name)):
         rows = _with_context(rows, variable, numbers if variable.is_number else values)
     if len(tables["cluster_labels"]):
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
-    met, is_of_cut = rows["documents"] > 0, rows["cluster"] > description.recommended
-    tables["clusters"] = rows[met & ~is_of_cut].reset_index(drop=True)
-    others = [size for size in description.first if size != description.recommended]
-    place = [(size, number + 1) for size in others for number in range(size)]
-    places = pd.DataFrame(place, columns=["cut", "number"], index=rows.index[is_of_cut])
-    tables["cut_clusters"] = places.join(rows)[met[is_of_cut]].reset_index(drop=True)
+    is_occupied, is_of_cut = rows["documents"] > 0, rows["cluster"] > description.recommended
+    tables["clusters"] = rows[is_occupied & ~is_of_cut].reset_index(drop=True)
+    sizes = [size for size in description.first if size != description.recommended]
+    keys = [(size, number + 1) for size in sizes for number in range(size)]
+    places = pd.DataFrame(keys, columns=["cut", "number"], index=rows.index[is_of_cut])
+    tables["cut_clusters"] = places.join(rows)[is_occupied[is_of_cut]].reset_index(drop=True)
     tables["hierarchy"] = _hierarchy(description)
-    tables["cluster_names"] = names(description, emitted)[met]
+    tables["cluster_names"] = names(description, emitted)[is_occupied]
     return tables
 
 
@@ -74,17 +74,17 @@ def names(description: Description, emitted: Emitted | None = None) -> pd.DataFr
 
 
 def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
-    given = description.names.get("cluster", {})
+    user_names = description.names.get("cluster", {})
     sizes = np.diff(description.documents_of.indptr)
-    named = [given.get(node + 1) or name for node, name in enumerate(emitted.names)]
-    for size, first in description.first.items() if given else ():
-        for node in chain.from_iterable(with_same(range(first, first + size), named)):
-            if node + 1 in given:
-                named[node] += f" ({emitted.names[node]})"
+    names = [user_names.get(node + 1) or name for node, name in enumerate(emitted.names)]
+    for size, first in description.first.items() if user_names else ():
+        for node in chain.from_iterable(with_same(range(first, first + size), names)):
+            if node + 1 in user_names:
+                names[node] += f" ({emitted.names[node]})"
     return pd.DataFrame(
         {
             "cluster": np.array(description.nodes) + 1,
-            "name": named,
+            "name": names,
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
             "joins": pd.arrays.IntegerArray(description.parent + 1, description.parent < 0),
@@ -101,8 +101,8 @@ def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int
     """
     k, nobody = posterior.representative.n_clusters, np.zeros((corpus.n_documents, 0))
     size = k if isinstance(cut, str) else cut
-    own = np.argsort(posterior.by_size)[cluster] if size == k else np.zeros_like(cluster)
-    description = Description(posterior, corpus, own, nobody, {} if size == k else {size: cluster}, size, nobody)
+    of_fit = np.argsort(posterior.by_size)[cluster] if size == k else np.zeros_like(cluster)
+    description = Description(posterior, corpus, of_fit, nobody, {} if size == k else {size: cluster}, size, nobody)
     return _emitted(description).names[:size]
 
 
@@ -113,15 +113,15 @@ def _emitted(description: Description) -> Emitted:
     return of_words("cluster", _tops(description), description.corpus.vocabulary, cuts, description.phrases)
 
 
-def _how_sure(description: Description) -> dict[str, np.ndarray]:
+def _measure_agreement(description: Description) -> dict[str, np.ndarray]:
     """Return the columns of :mod:`mc2core.explore.agreement`; {} for one sample, new documents or models without
     clusters."""
     if not description.of_samples or description.without_clusters:
         return {}
-    found = agreement_of.found_clusters(description)
-    sure = {"certainty": agreement_of.certainty(description), "found": found.mean(axis=0)}
+    occurs = agreement_of.found_clusters(description)
+    sure = {"certainty": agreement_of.certainty(description), "found": occurs.mean(axis=0)}
     if len(description.posterior.provenance.get("chains", [])) > 1:
-        sure["chains"] = agreement_of.chains_of(description, found)
+        sure["chains"] = agreement_of.chains_of(description, occurs)
     return sure
 
 
@@ -134,8 +134,8 @@ def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -
         of_cluster = part.set_index("cluster")
         return rows.join(of_cluster[["mean", "sd"]].add_prefix(f"{variable.column}_"), on="cluster")
     common = part[part["by_share"] <= 5].sort_values(["cluster", "by_share"])
-    said = common.groupby("cluster")["value"].agg("; ".join)
-    return rows.assign(**{variable.column: rows["cluster"].map(said).fillna("")})
+    values = common.groupby("cluster")["value"].agg("; ".join)
+    return rows.assign(**{variable.column: rows["cluster"].map(values).fillna("")})
 
 
 def _tops(description: Description) -> list[Top]:
@@ -169,11 +169,11 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
     )
 
 
-def with_trends(description: Description, what: str, numbers: pd.DataFrame) -> pd.DataFrame:
+def with_trends(description: Description, kind: str, numbers: pd.DataFrame) -> pd.DataFrame:
     """Return the table of numbers with the slopes of :class:`mc2core.explore.associations.Associations`."""
     trends = description.once(Associations).trends
-    of = trends[trends["of"] == what].drop(columns="of").rename(columns={"number": what})
-    table = numbers.merge(of, on=[what, "context"], how="left")
+    of = trends[trends["of"] == kind].drop(columns="of").rename(columns={"number": kind})
+    table = numbers.merge(of, on=[kind, "context"], how="left")
     return table.assign(is_notable=table["is_notable"].eq(True))
 
 
@@ -194,16 +194,16 @@ def _values(description: Description, variable: Variable) -> Iterator[tuple[Any,
 
 def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:
     for row, node in enumerate(description.nodes):
-        met = variable.values[documents(description, row)]
-        met = met[~np.isnan(met)]
-        if len(met):
+        values = variable.values[documents(description, row)]
+        values = values[~np.isnan(values)]
+        if len(values):
             yield (
                 node + 1,
                 variable.name,
-                len(met),
-                met.mean(),
-                met.std(),
-                *np.quantile(met, (0, 0.25, 0.5, 0.75, 1), method="inverted_cdf"),
+                len(values),
+                values.mean(),
+                values.std(),
+                *np.quantile(values, (0, 0.25, 0.5, 0.75, 1), method="inverted_cdf"),
             )
 
 
@@ -237,13 +237,13 @@ def _typical(description: Description) -> pd.DataFrame:
     for start in range(0, len(description.nodes), _BLOCK):
         block = np.arange(start, min(start + _BLOCK, len(description.nodes)))
         for row, features in zip(block, description.node_features(block), strict=True):
-            own = documents(description, int(row))
-            overlap = root[own] @ features
+            members = documents(description, int(row))
+            overlap = root[members] @ features
             if vectors is not None:
-                mean = vectors[own].sum(axis=0)
-                overlap = 0.5 * (overlap + vectors[own] @ mean / max(float(np.linalg.norm(mean)), 1e-300))
+                mean = vectors[members].sum(axis=0)
+                overlap = 0.5 * (overlap + vectors[members] @ mean / max(float(np.linalg.norm(mean)), 1e-300))
             best = np.argsort(-overlap, kind="stable")[:N_DOCUMENTS]
-            rows += [(description.nodes[row] + 1, i + 1, own[one] + 1, overlap[one]) for i, one in enumerate(best)]
+            rows += [(description.nodes[row] + 1, i + 1, members[one] + 1, overlap[one]) for i, one in enumerate(best)]
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])
 
 
@@ -254,24 +254,24 @@ def agreement(description: Description, size: int) -> dict[str, float]:
     if not isinstance(labels, np.ndarray):
         return {}
     measures = (clustering.nmi, clustering.adjusted_rand_index, clustering.purity)
-    found = description.at(size)
-    return dict(zip(("nmi", "ari", "purity"), (float(one(labels, found)) for one in measures), strict=True))
+    cluster = description.at(size)
+    return dict(zip(("nmi", "ari", "purity"), (float(one(labels, cluster)) for one in measures), strict=True))
 
 
 def _hierarchy(description: Description) -> pd.DataFrame:
     """Return one row per size (:meth:`mc2core.posterior.hierarchy.Hierarchy.table`); described cuts have their
     agreement."""
-    kept = description.posterior.hierarchy
-    if kept is None or not description.cuts:
+    hierarchy = description.posterior.hierarchy
+    if hierarchy is None or not description.cuts:
         return pd.DataFrame()
     scores = pd.DataFrame([{"clusters": size, **agreement(description, size)} for size in description.first])
-    return kept.table().merge(scores, on="clusters", how="left")
+    return hierarchy.table().merge(scores, on="clusters", how="left")
 
 
-def recommended_names(posterior: Posterior, found: np.ndarray) -> list[str]:
-    """Return the names of the recommended clusters ``found`` (J,), by the words of the fit."""
+def recommended_names(posterior: Posterior, cluster: np.ndarray) -> list[str]:
+    """Return the names of the recommended clusters ``cluster`` (J,), by the words of the fit."""
     if posterior.is_of_observations:
-        return [f"cluster {number}" for number in range(1, int(found.max()) + 2)]
+        return [f"cluster {number}" for number in range(1, int(cluster.max()) + 2)]
     nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)
     cut = "all" if posterior.hierarchy is None else posterior.hierarchy.recommended
     return names_of(posterior, Corpus(nobody, posterior.vocabulary), np.zeros(1, np.int64), cut)

@@ -51,9 +51,9 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
     """
     counts = sp.csc_matrix(content)
     documents = np.diff((counts > 0).indptr)
-    kept = [one[documents[one] >= MIN_DOCUMENTS] for one in words]
-    columns = np.unique(np.concatenate([*kept, np.zeros(0, np.int64)]))
-    places = [np.searchsorted(columns, one) for one in kept]
+    frequent = [one[documents[one] >= MIN_DOCUMENTS] for one in words]
+    columns = np.unique(np.concatenate([*frequent, np.zeros(0, np.int64)]))
+    places = [np.searchsorted(columns, one) for one in frequent]
     tokens = np.repeat(counts.indices, counts.data)  # their documents
     of_words, generator = counts[:, columns], streams.generator(seed, "explore.coherence")
     ends = np.concatenate([[0], np.cumsum(np.asarray(of_words.sum(axis=0)).ravel())])
@@ -83,23 +83,23 @@ def in_words(topics: pd.DataFrame) -> str:
     n, every = int(is_coherent(topics).sum()), len(topics)
     if not n:
         return "No topic is coherent: the words of each occur together hardly more often than by chance."
-    said = f"{n:,} of the {counted(every, 'topics')} {'is' if n == 1 else 'are'} coherent"
-    return f"{said}: their words occur together more often than by chance."
+    text = f"{n:,} of the {counted(every, 'topics')} {'is' if n == 1 else 'are'} coherent"
+    return f"{text}: their words occur together more often than by chance."
 
 
 def _scores(counts: sp.csc_matrix, places: Sequence[np.ndarray]) -> np.ndarray:
     """Return (lists,) mean scores over the pairs of columns of each list; NaN for fewer than two columns."""
     counts.sum_duplicates()
-    met = sp.csc_matrix((np.ones_like(counts.indices), counts.indices, counts.indptr), counts.shape)
-    n, scores = met.shape[0], np.full(len(places), np.nan)
+    occurs = sp.csc_matrix((np.ones_like(counts.indices), counts.indices, counts.indptr), counts.shape)
+    n, scores = occurs.shape[0], np.full(len(places), np.nan)
     for number, columns in enumerate(places):
         if len(columns) < 2:
             continue
-        part = met[:, columns]
+        part = occurs[:, columns]
         together = (part.T @ part).toarray()
-        one, other = np.triu_indices(len(columns), 1)
-        expected = together[one, one] * (together[other, other] / n)
-        ratio = (together[one, other] + _SHRINKAGE) / (expected + _SHRINKAGE)
+        first, second = np.triu_indices(len(columns), 1)
+        expected = together[first, first] * (together[second, second] / n)
+        ratio = (together[first, second] + _SHRINKAGE) / (expected + _SHRINKAGE)
         joint = ratio * expected / n
         sure = joint >= 1.0  # both words are in all documents, as expected by chance
         scores[number] = np.where(sure, 0.0, np.log(ratio) / -np.log(np.where(sure, 0.5, joint))).mean()

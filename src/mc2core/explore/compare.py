@@ -69,21 +69,21 @@ class Comparison:
         if first is None or second is None:
             raise ValueError("effects need the documents: give mc2core.Fit(posterior, corpus) for both fits")
         keys = ["context", "value", "reference"]
-        both = []
+        parts = []
         for fit, side in ((first, "a"), (second, "b")):
-            found = fit.effects(contexts)
-            found = found[found["of"] == "cluster"].rename(columns={"number": side, "name": f"name_{side}"})
-            found = found.rename(columns={name: f"{name}_{side}" for name in ("effect", "low", "high")})
-            both.append(found[[side, f"name_{side}", *keys, *(f"{name}_{side}" for name in ("effect", "low", "high"))]])
+            part = fit.effects(contexts)
+            part = part[part["of"] == "cluster"].rename(columns={"number": side, "name": f"name_{side}"})
+            part = part.rename(columns={name: f"{name}_{side}" for name in ("effect", "low", "high")})
+            parts.append(part[[side, f"name_{side}", *keys, *(f"{name}_{side}" for name in ("effect", "low", "high"))]])
         pairs = self.clusters[["a", "b"]].dropna().astype(int)
-        table = pairs.merge(both[0], on="a").merge(both[1], on=["b", *keys])
+        table = pairs.merge(parts[0], on="a").merge(parts[1], on=["b", *keys])
         signs = [np.sign(table[f"low_{one}"]) * (table[f"low_{one}"] * table[f"high_{one}"] > 0) for one in "ab"]
         product = signs[0] * signs[1]
         return table.assign(agree=np.where(product > 0, "yes", np.where(product < 0, "no", "")))
 
     def __str__(self) -> str:
-        a, b, both = self.n_documents
-        lines = [f"{counted(both, 'documents')} in both fits (A has {a:,}, B {b:,})"]
+        a, b, shared = self.n_documents
+        lines = [f"{counted(shared, 'documents')} in both fits (A has {a:,}, B {b:,})"]
         for level, of_a, of_b, ari, vi in self.agreement.itertuples(index=False, name=None):
             lines.append(f"{level}: {of_a} and {counted(int(of_b), 'clusters')}, ARI {ari:.2f}, VI {vi:.2f} bits")
         changes = self.clusters["change"].value_counts()
@@ -124,14 +124,14 @@ def compare(a: Any, b: Any) -> Comparison:
         at = _clusters(first, level), _clusters(second, level)
         if level != "recommended" and np.array_equal(at[0], of_a) and np.array_equal(at[1], of_b):
             continue
-        found = [at[0][rows_a], at[1][rows_b]]
-        seen = (found[0] >= 0) & (found[1] >= 0)
-        found = [one[seen] for one in found]
-        numbers = [len(np.unique(one)) for one in found]
-        agreement.append((level, *numbers, adjusted_rand_index(*found), variation_of_information(*found)))
+        partitions = [at[0][rows_a], at[1][rows_b]]
+        is_in_both = (partitions[0] >= 0) & (partitions[1] >= 0)
+        partitions = [one[is_in_both] for one in partitions]
+        numbers = [len(np.unique(one)) for one in partitions]
+        agreement.append((level, *numbers, adjusted_rand_index(*partitions), variation_of_information(*partitions)))
     clusters, table = _pairs(of_a, of_b, rows_a, rows_b)
-    for side, one, numbers_of in (("a", first, of_a), ("b", second, of_b)):
-        names = recommended_names(one, numbers_of)
+    for side, posterior, numbers_of in (("a", first, of_a), ("b", second, of_b)):
+        names = recommended_names(posterior, numbers_of)
         clusters[f"name_{side}"] = [None if pd.isna(number) else names[int(number) - 1] for number in clusters[side]]
     order = [f"{name}_{side}" if name else side for side in "ab" for name in ("", "name", "documents")]
     return Comparison(
@@ -173,11 +173,11 @@ class Robustness:
 
         Raises ValueError as :meth:`Comparison.effects` does.
         """
-        keys, found = ["cluster", "context", "value", "reference"], []
-        for one in self.comparisons:
-            pairs = one.clusters.loc[one.clusters["jaccard"] >= self.least, ["a", "b"]].astype(int)
-            found.append(one.effects(contexts).merge(pairs, on=["a", "b"]).rename(columns={"a": "cluster"}))
-        every = pd.concat(found)
+        keys, parts = ["cluster", "context", "value", "reference"], []
+        for comparison in self.comparisons:
+            pairs = comparison.clusters.loc[comparison.clusters["jaccard"] >= self.least, ["a", "b"]].astype(int)
+            parts.append(comparison.effects(contexts).merge(pairs, on=["a", "b"]).rename(columns={"a": "cluster"}))
+        every = pd.concat(parts)
         every = every.assign(same_in=every["agree"] == "yes", opposite_in=every["agree"] == "no")
         counts = every.groupby(keys, dropna=False)[["same_in", "opposite_in"]].sum().reset_index()
         table = self.comparisons[0]._fits[0].effects(contexts)  # type: ignore[union-attr]
@@ -187,8 +187,8 @@ class Robustness:
 
     def __str__(self) -> str:
         n, stands = len(self.comparisons), self.clusters["stands_in"]
-        kept = (one.agreement[one.agreement["level"] == "recommended"] for one in self.comparisons)
-        ari = ", ".join(f"{float(one['ari'].iloc[0]):.2f}" for one in kept)
+        rows = (one.agreement[one.agreement["level"] == "recommended"] for one in self.comparisons)
+        ari = ", ".join(f"{float(one['ari'].iloc[0]):.2f}" for one in rows)
         none = f", and {(stands == 0).sum()} in none" if (stands == 0).any() else ""
         return (
             f"{(stands == n).sum()} of {counted(len(stands), 'clusters')} of the first fit were found again in all of "
@@ -233,20 +233,20 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
         raise ValueError(f"least is {least:g}; it must be above 0 and at most 1")
     first = fits[0] if hasattr(fits[0], "effects") else _posterior(fits[0])  # a file is read once
     comparisons = tuple(compare(first, other) for other in fits[1:])
-    known = comparisons[0].clusters.dropna(subset="a").sort_values("a")
+    clusters = comparisons[0].clusters.dropna(subset="a").sort_values("a")
     columns: dict[str, Any] = {}
     jaccards = []
-    for number, one in enumerate(comparisons, start=2):
-        jaccard = _jaccard(one.table.to_numpy())
+    for number, comparison in enumerate(comparisons, start=2):
+        jaccard = _jaccard(comparison.table.to_numpy())
         jaccards.append(jaccard.max(axis=1))
         matched = pd.array(jaccard.argmax(axis=1) + 1, dtype="Int64")
         matched[jaccards[-1] == 0.0] = pd.NA
         columns |= {f"match_{number}": matched, f"jaccard_{number}": jaccards[-1]}
     table = pd.DataFrame(
         {
-            "cluster": known["a"].to_numpy(),
-            "name": known["name_a"].to_numpy(),
-            "documents": known["documents_a"].to_numpy(),
+            "cluster": clusters["a"].to_numpy(),
+            "name": clusters["name_a"].to_numpy(),
+            "documents": clusters["documents_a"].to_numpy(),
             "stands_in": (np.array(jaccards) >= least).sum(axis=0),
             "mean_jaccard": np.mean(jaccards, axis=0),
             **columns,
@@ -255,15 +255,15 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     return Robustness(table, comparisons, least)
 
 
-def _posterior(one: Any) -> Posterior:
-    one = getattr(one, "posterior", one)
-    if isinstance(one, str | os.PathLike):
-        one = Posterior.load(one)
-    if not isinstance(one, Posterior):
-        raise ValueError(f"found {type(one).__name__}; a Fit, a Posterior or the path of a fit is needed")
-    if one.representative.documents_are_clusters:
+def _posterior(source: Any) -> Posterior:
+    source = getattr(source, "posterior", source)
+    if isinstance(source, str | os.PathLike):
+        source = Posterior.load(source)
+    if not isinstance(source, Posterior):
+        raise ValueError(f"found {type(source).__name__}; a Fit, a Posterior or the path of a fit is needed")
+    if source.representative.documents_are_clusters:
         raise ValueError("a fit has no clusters of documents that could be compared")
-    return one
+    return source
 
 
 def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
@@ -297,9 +297,9 @@ def _pairs(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the rows of :attr:`Comparison.clusters` without names, and :attr:`Comparison.table`."""
     shape = int(of_a.max()) + 1, int(of_b.max()) + 1
-    seen = (of_a[rows_a] >= 0) & (of_b[rows_b] >= 0)
-    both = sp.coo_matrix((np.ones(seen.sum(), np.int64), (of_a[rows_a][seen], of_b[rows_b][seen])), shape=shape)
-    table = both.toarray()
+    is_in_both = (of_a[rows_a] >= 0) & (of_b[rows_b] >= 0)
+    counts = np.ones(is_in_both.sum(), np.int64)
+    table = sp.coo_matrix((counts, (of_a[rows_a][is_in_both], of_b[rows_b][is_in_both])), shape=shape).toarray()
     in_a, in_b = table.sum(axis=1), table.sum(axis=0)
     jaccard = _jaccard(table)
     rows, columns = linear_sum_assignment(jaccard, maximize=True)
@@ -308,25 +308,25 @@ def _pairs(
     parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)
     parts_of_b = (PART * np.maximum(in_a, 1) <= table.T).sum(axis=1)
     sizes = [np.bincount(one[one >= 0], minlength=n) for one, n in zip((of_a, of_b), shape, strict=True)]
-    found: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     for row in range(shape[0]):
         column = partner.get(row)
-        one: dict[str, Any] = {"a": row + 1, "documents_a": sizes[0][row], "b": None, "documents_b": None}
-        one |= {"shared": 0, "jaccard": 0.0, "change": "only in A"}
+        pair: dict[str, Any] = {"a": row + 1, "documents_a": sizes[0][row], "b": None, "documents_b": None}
+        pair |= {"shared": 0, "jaccard": 0.0, "change": "only in A"}
         if column is not None:
             is_same = jaccard[row, column] >= SAME
             change = "split" if parts_of_a[row] > 1 else "merged" if parts_of_b[column] > 1 else "moved"
-            one |= {"b": column + 1, "documents_b": sizes[1][column], "shared": table[row, column]}
-            one |= {"jaccard": jaccard[row, column], "change": "same" if is_same and change == "moved" else change}
+            pair |= {"b": column + 1, "documents_b": sizes[1][column], "shared": table[row, column]}
+            pair |= {"jaccard": jaccard[row, column], "change": "same" if is_same and change == "moved" else change}
         elif in_a[row] and parts_of_b[table[row].argmax()] > 1:
-            one["change"] = "merged"
-        found.append(one)
+            pair["change"] = "merged"
+        pairs.append(pair)
     for column in np.setdiff1d(np.arange(shape[1]), list(partner.values())).tolist():
         is_part = in_b[column] and parts_of_a[table[:, column].argmax()] > 1
-        one = {"a": None, "documents_a": None, "b": column + 1, "documents_b": sizes[1][column]}
-        found.append(one | {"shared": 0, "jaccard": 0.0, "change": "split" if is_part else "only in B"})
+        pair = {"a": None, "documents_a": None, "b": column + 1, "documents_b": sizes[1][column]}
+        pairs.append(pair | {"shared": 0, "jaccard": 0.0, "change": "split" if is_part else "only in B"})
     numbers = ["a", "documents_a", "b", "documents_b", "shared"]
-    clusters = pd.DataFrame(found).astype(dict.fromkeys(numbers, "Int64"))
+    clusters = pd.DataFrame(pairs).astype(dict.fromkeys(numbers, "Int64"))
     index, names = (pd.RangeIndex(1, n + 1, name=side) for n, side in zip(shape, "ab", strict=True))
     return clusters, pd.DataFrame(table, index=index, columns=names)
 

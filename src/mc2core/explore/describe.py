@@ -100,18 +100,18 @@ def report(
     if phrases and texts is None:
         raise ValueError("phrases are found in the texts, which are not given: give texts, too (--texts)")
     known_texts = None if texts is None else texts_of(corpus, texts)
-    given = read_names(names) if isinstance(names, str | os.PathLike) else names or {}
+    changes = read_names(names) if isinstance(names, str | os.PathLike) else names or {}
     description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS, seed=seed)
-    description = description.named(given) if isinstance(given, Mapping) else with_names(description, given)
+    description = description.named(changes) if isinstance(changes, Mapping) else with_names(description, changes)
     if known_texts is not None and description.drawn is not None:
         known_texts = [known_texts[number] for number in description.drawn]
     if phrases and known_texts is not None:
         description = replace(description, phrases=phrases_of(known_texts, corpus.vocabulary))
     tables = tables_of(description, seed)
     with work("HTML report"):
-        said = summary(description, tables, title)
-        files = html_report.build(description, tables, title, said, known_texts, in_one_file)
-    return Report({**files, "summary.md": said}, tables)
+        markdown = summary(description, tables, title)
+        files = html_report.build(description, tables, title, markdown, known_texts, in_one_file)
+    return Report({**files, "summary.md": markdown}, tables)
 
 
 def describe(

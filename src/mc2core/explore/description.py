@@ -121,28 +121,28 @@ class Description:
             predicted = posterior.predicted_clusters(corpus, threads=threads)
             probability = predicted.at(posterior.cluster, sample.n_clusters)
             cluster = probability.argmax(axis=1)
-        kept = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
+        hierarchy = posterior.hierarchy or (posterior.find_hierarchy(corpus) if is_of_fit else None)
         cuts: dict[int, np.ndarray] = {}
         recommended, shown = sample.n_clusters, probability[:, np.argsort(posterior.by_size)]
-        if kept is not None:
-            if kept.recommended == kept.n_clusters == sample.n_clusters and predicted is None:
+        if hierarchy is not None:
+            if hierarchy.recommended == hierarchy.n_clusters == sample.n_clusters and predicted is None:
                 shown = posterior.assign(corpus, cut="recommended")[1]
-            for size in _sizes(kept):
-                cuts[size] = kept.cut(size).astype(np.int64)
-                if size == kept.recommended:
+            for size in _sizes(hierarchy):
+                cuts[size] = hierarchy.cut(size).astype(np.int64)
+                if size == hierarchy.recommended:
                     recommended = size
                     shown = predicted.at(cuts[size], size) if predicted else posterior.assign(corpus, cut=size)[1]
                 if predicted is not None:
                     cuts[size] = predicted.at(cuts[size], size).argmax(axis=1)
-        found_in, about = (cluster, probability, cuts, recommended, shown), (threads, drawn, n_documents)
-        return cls(posterior, corpus, *found_in, {}, *about, without_clusters=without_clusters).named(names or {})
+        clustering, sampling = (cluster, probability, cuts, recommended, shown), (threads, drawn, n_documents)
+        return cls(posterior, corpus, *clustering, {}, *sampling, without_clusters=without_clusters).named(names or {})
 
     def named(self, names: Names, notes: Sequence[str] = ()) -> Description:
         """Return this description with other names. Raises ValueError if a named cluster or topic does not exist."""
         check_names(names, {"cluster": len(self.nodes), "topic": self.posterior.representative.n_topics})
-        named = replace(self, names=names, notes=notes)
-        named.__dict__.update(self.__dict__ | named.__dict__)  # the copy keeps computed values
-        return named
+        copy = replace(self, names=names, notes=notes)
+        copy.__dict__.update(self.__dict__ | copy.__dict__)  # the copy keeps computed values
+        return copy
 
     @property
     def n_clusters(self) -> int:
@@ -152,8 +152,8 @@ class Description:
     @property
     def levels(self) -> dict[str, int]:
         """Size of each cut with a name (:data:`CUTS`)."""
-        kept = self.posterior.hierarchy
-        sizes = {name: 0 if kept is None else kept.size_of(name) for name in CUTS}
+        hierarchy = self.posterior.hierarchy
+        sizes = {name: 0 if hierarchy is None else hierarchy.size_of(name) for name in CUTS}
         return {name: size if size in self.cuts else self.n_clusters for name, size in sizes.items()}
 
     @property
@@ -211,14 +211,14 @@ class Description:
     @cached_property
     def members(self) -> sp.csr_matrix:
         """(nodes, K) CSR: share of the documents of each cluster of the fit that are in each node."""
-        kept, sample = self.posterior.hierarchy, self.posterior.representative
+        hierarchy, sample = self.posterior.hierarchy, self.posterior.representative
         parts: list[Any] = []
         for size in self.first:
             if size == self.n_clusters:
                 parts.append(sp.identity(size, format="csr")[np.argsort(self.posterior.by_size)])
             else:
-                assert kept is not None  # it made the cuts
-                parts.append(kept.shares(size, sample.cluster, self.n_clusters).T)
+                assert hierarchy is not None  # it made the cuts
+                parts.append(hierarchy.shares(size, sample.cluster, self.n_clusters).T)
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(part) for part in parts], format="csr"))
 
     @cached_property
@@ -241,12 +241,12 @@ class Description:
             return []
         several = []
         for number in chosen_samples(self.posterior):
-            one = samples[number]
-            seen = np.flatnonzero(one.cluster >= 0)
-            met = sp.csr_matrix((np.ones(len(seen)), (seen, one.cluster[seen])), shape=(n, one.n_clusters))
-            counts = (met.T @ self.documents_of.T).toarray()
-            size = np.asarray(met.sum(axis=0)).T
-            several.append((met, counts / np.maximum(size, 1.0)))
+            sample = samples[number]
+            rows = np.flatnonzero(sample.cluster >= 0)
+            members = sp.csr_matrix((np.ones(len(rows)), (rows, sample.cluster[rows])), shape=(n, sample.n_clusters))
+            counts = (members.T @ self.documents_of.T).toarray()
+            size = np.asarray(members.sum(axis=0)).T
+            several.append((members, counts / np.maximum(size, 1.0)))
         return several
 
     @cached_property
@@ -254,13 +254,13 @@ class Description:
         """The same as :attr:`of_samples`, but at each size, a sample's cluster belongs to the node with most of its
         documents."""
         matched = []
-        for met, share in self.of_samples:
-            whole = np.zeros_like(share)
+        for members, share in self.of_samples:
+            indicator = np.zeros_like(share)
             for size, first in self.first.items():
                 nodes = share[:, first : first + size]
                 rows = np.flatnonzero(nodes.any(axis=1))
-                whole[rows, first + nodes[rows].argmax(axis=1)] = 1.0
-            matched.append((met, whole))
+                indicator[rows, first + nodes[rows].argmax(axis=1)] = 1.0
+            matched.append((members, indicator))
         return matched
 
     # -- words or observations, and topics -----------------------------------------------------------------
@@ -282,11 +282,11 @@ class Description:
         total = np.asarray(weights.sum(axis=1)).ravel()
         even = self.members.multiply(1.0 / np.diff(self.members.indptr)[:, None])
         weights = sp.diags(1.0 / np.where(total > 0, total, 1.0)) @ weights + sp.diags((total == 0) * 1.0) @ even
-        known: Any = sample.topic_given_cluster
-        known = sp.diags(1.0 - sample.new_topic_weight) @ known if sp.issparse(known) else (
-            (1.0 - sample.new_topic_weight)[:, None] * known
+        proportions: Any = sample.topic_given_cluster
+        proportions = sp.diags(1.0 - sample.new_topic_weight) @ proportions if sp.issparse(proportions) else (
+            (1.0 - sample.new_topic_weight)[:, None] * proportions
         )  # fmt: skip
-        return weights @ known, np.asarray(weights @ sample.new_topic_weight)
+        return weights @ proportions, np.asarray(weights @ sample.new_topic_weight)
 
     def topic_words(self, topics: np.ndarray) -> np.ndarray:
         """Return the probabilities of the words in some topics, (n, V) float64."""
@@ -365,11 +365,11 @@ class Description:
         has_words = not self.is_of_observations and posterior.representative.n_topics > 0
         if not has_words or self.clusters_are_topics or not posterior.was_fitted_on(self.corpus):
             return []
-        own, matched = np.sqrt(posterior.word_given_topic), []
+        root, matched = np.sqrt(posterior.word_given_topic), []
         for number in chosen_samples(posterior, N_TOPIC_SAMPLES):
             sample = posterior.samples[number]
-            best = (np.sqrt(sample.word_given_topic) @ own.T).argmax(axis=1)
-            into = sp.csr_matrix((np.ones(len(best)), (np.arange(len(best)), best)), shape=(len(best), len(own)))
+            best = (np.sqrt(sample.word_given_topic) @ root.T).argmax(axis=1)
+            into = sp.csr_matrix((np.ones(len(best)), (np.arange(len(best)), best)), shape=(len(best), len(root)))
             cluster = np.asarray(sample.cluster, np.int64)
             matched.append(sp.csr_matrix(DocumentTopics(sample).tokens(self.corpus, cluster, self.threads) @ into))
         return matched
@@ -394,15 +394,15 @@ class Description:
         cluster = sp.csr_matrix((np.ones(n), (np.arange(n), self.cluster)), shape=(n, k))
         fold = streams.generator(0, "explore.folds").permutation(n) % _FOLDS
         probability = np.zeros((n, k))
-        for one in range(_FOLDS):
-            own, others = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
-            counts = (cluster[others].T @ content[others]).toarray()
+        for part in range(_FOLDS):
+            test, train = np.flatnonzero(fold == part), np.flatnonzero(fold != part)
+            counts = (cluster[train].T @ content[train]).toarray()
             everywhere = counts.sum(axis=0) + 1.0
             counts += _PRIOR_TOKENS * everywhere / everywhere.sum()
             with np.errstate(divide="ignore"):
-                weight = np.log(np.asarray(cluster[others].sum(axis=0)).ravel())
-            log_p = content[own] @ np.log(counts / counts.sum(axis=1, keepdims=True)).T + weight
-            probability[own] = special.softmax(log_p, axis=1) if len(others) else 1.0 / k
+                weight = np.log(np.asarray(cluster[train].sum(axis=0)).ravel())
+            log_p = content[test] @ np.log(counts / counts.sum(axis=1, keepdims=True)).T + weight
+            probability[test] = special.softmax(log_p, axis=1) if len(train) else 1.0 / k
         likeliest = probability.argmax(axis=1)
         probability[probability < _MIN_PROBABILITY] = 0.0
         members = sp.csr_matrix(sp.csr_matrix(probability) @ self.members.T)
@@ -426,18 +426,18 @@ def as_one_cluster(posterior: Posterior) -> Posterior:
     cluster with the proportions epsilon.
     """
     samples = []
-    for one in posterior.samples:
-        total = one.topic_weights.sum()
+    for sample in posterior.samples:
+        total = sample.topic_weights.sum()
         samples.append(
             replace(
-                one,
+                sample,
                 cluster_weights=np.ones(1),
                 new_cluster_weight=0.0,
-                topic_given_cluster=(one.topic_weights / total)[None],
+                topic_given_cluster=(sample.topic_weights / total)[None],
                 new_topic_weight=np.array([1.0 - total]),
-                contexts=SparseRows.of(np.zeros((1, one.contexts.shape[1]))),
-                cluster=np.zeros_like(one.cluster),
-                document_concentration=one.table_concentration,
+                contexts=SparseRows.of(np.zeros((1, sample.contexts.shape[1]))),
+                cluster=np.zeros_like(sample.cluster),
+                document_concentration=sample.table_concentration,
             )
         )
     return replace(posterior, samples=samples, hierarchy=None)

@@ -51,12 +51,12 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
         table[["x", "y"]] = layout(description, seed)
     for name in sorted(name for name, kind in corpus.context_kinds.items() if kind != "vector"):
         table[f"context_{name}"] = _context(description, name)
-    known = corpus.documents.add_prefix("document_").reset_index(drop=True)
+    metadata = corpus.documents.add_prefix("document_").reset_index(drop=True)
     row, column = np.nonzero(probability >= MIN_PROBABILITY)
     of_clusters = pd.DataFrame(
         {"document": row + 1, "cluster": column + 1, "probability": probability[row, column]}
     ).sort_values(["document", "probability"], ascending=[True, False], kind="stable", ignore_index=True)
-    table = table.join(known)
+    table = table.join(metadata)
     return {
         "documents": table if corpus.index is None else table.set_axis(corpus.index),
         "document_clusters": of_clusters,
@@ -72,10 +72,10 @@ def document_topics(description: Description) -> pd.DataFrame:
         return pd.DataFrame(columns=["document", "topic", "tokens", "share"])
     table = description.document_topics.tocoo()
     share = table.data / np.asarray(description.document_topics.sum(axis=1)).ravel()[table.row]
-    kept = np.flatnonzero(share >= MIN_PROBABILITY)
-    kept = kept[np.lexsort((table.col[kept], -share[kept], table.row[kept]))]
-    columns = {"document": table.row[kept] + 1, "topic": table.col[kept] + 1}
-    return pd.DataFrame({**columns, "tokens": table.data[kept], "share": share[kept]})
+    entries = np.flatnonzero(share >= MIN_PROBABILITY)
+    entries = entries[np.lexsort((table.col[entries], -share[entries], table.row[entries]))]
+    columns = {"document": table.row[entries] + 1, "topic": table.col[entries] + 1}
+    return pd.DataFrame({**columns, "tokens": table.data[entries], "share": share[entries]})
 
 
 def _context(description: Description, name: str) -> Any:
@@ -85,9 +85,9 @@ def _context(description: Description, name: str) -> Any:
         return own_unit(corpus, name)
     names = np.array(context_names(corpus, name), dtype=object)
     table = corpus.contexts[name]
-    said = names[table.indices]
-    said[table.data > 1] += np.array([f":{count}" for count in table.data[table.data > 1]], dtype=object)
-    return ["; ".join(said[a:b]) for a, b in itertools.pairwise(table.indptr)]
+    values = names[table.indices]
+    values[table.data > 1] += np.array([f":{count}" for count in table.data[table.data > 1]], dtype=object)
+    return ["; ".join(values[a:b]) for a, b in itertools.pairwise(table.indptr)]
 
 
 def misfit(description: Description) -> np.ndarray:
@@ -103,35 +103,35 @@ def misfit(description: Description) -> np.ndarray:
     overlap, features = np.full(corpus.n_documents, np.nan), description.document_features
     for start in range(0, description.recommended, _BLOCK):
         block = np.arange(start, min(start + _BLOCK, description.recommended))
-        met = np.flatnonzero((cluster >= start) & (cluster <= block[-1]) & (corpus.document_lengths > 0))
-        if len(met):
+        rows = np.flatnonzero((cluster >= start) & (cluster <= block[-1]) & (corpus.document_lengths > 0))
+        if len(rows):
             expected = description.node_features(block)
-            for one in np.unique(cluster[met]):
-                own = met[cluster[met] == one]
-                overlap[own] = features[own] @ expected[one - start]
-    seen = np.flatnonzero(~np.isnan(overlap))
-    if not len(seen):
+            for number in np.unique(cluster[rows]):
+                members = rows[cluster[rows] == number]
+                overlap[members] = features[members] @ expected[number - start]
+    observed = np.flatnonzero(~np.isnan(overlap))
+    if not len(observed):
         return overlap
-    length = np.log(corpus.document_lengths[seen])
+    length = np.log(corpus.document_lengths[observed])
     base = np.vander((length - length.mean()) / max(length.std(), 1e-12), 3)
-    less = base @ np.linalg.lstsq(base, overlap[seen], rcond=None)[0] - overlap[seen]
-    less -= np.median(less)
-    overlap[seen] = less / max(1.4826 * np.median(np.abs(less)), 1e-6)
+    residual = base @ np.linalg.lstsq(base, overlap[observed], rcond=None)[0] - overlap[observed]
+    residual -= np.median(residual)
+    overlap[observed] = residual / max(1.4826 * np.median(np.abs(residual)), 1e-6)
     return overlap
 
 
 def titles_of(description: Description) -> list[str]:
     """Return the names of documents: their title, or else their id, or else their number."""
-    known = description.corpus.documents
-    by_name = {str(name).lower(): name for name in known.columns}
+    metadata = description.corpus.documents
+    by_name = {str(name).lower(): name for name in metadata.columns}
     of_import = (description.corpus.imported or {}).get("settings", {}).get("document", "")
     column = next((by_name[name] for name in (*_TITLES, "id", of_import.lower()) if name in by_name), None)
     numbers = [f"document {j + 1}" for j in range(description.corpus.n_documents)]
     if column is None:
         return numbers
-    kept = known[column]
+    cells = metadata[column]
     return [
-        number if pd.isna(one) or not str(one).strip() else str(one) for one, number in zip(kept, numbers, strict=True)
+        number if pd.isna(one) or not str(one).strip() else str(one) for one, number in zip(cells, numbers, strict=True)
     ]
 
 
@@ -165,13 +165,13 @@ def layout(description: Description, seed: int) -> np.ndarray:
     machine.
     """
     n = description.corpus.n_documents
-    place = np.full((n, 2), np.nan)
+    positions = np.full((n, 2), np.nan)
     rng = streams.generator(seed, "explore.map")
     chosen = np.sort(rng.permutation(n)[:MAX_POINTS])
     features = np.hstack([_components(description.document_features[chosen]), np.sqrt(description.probability[chosen])])
     with work("map of documents (t-SNE)"):
-        place[chosen] = flattened(features, _NEIGHBOURS, seed)
-    return place
+        positions[chosen] = flattened(features, _NEIGHBOURS, seed)
+    return positions
 
 
 def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:

@@ -78,11 +78,11 @@ class Fit(loop.RunResult):
 
         if not isinstance(names, Mapping):
             names = with_names(self.description, read_names(names)).names
-        if not all(isinstance(given, Mapping) for given in names.values()):
+        if not all(isinstance(part, Mapping) for part in names.values()):
             raise ValueError(f'names are by kind and number, such as {{"cluster": {{1: "Trade"}}}}, got {names!r}')
-        known: dict[str, Mapping[int, str]] = {**self.names}
-        known |= {what: {**known.get(what, {}), **given} for what, given in names.items()}
-        self.names, self.description = known, self.description.named(known)
+        all_names: dict[str, Mapping[int, str]] = {**self.names}
+        all_names |= {kind: {**all_names.get(kind, {}), **part} for kind, part in names.items()}
+        self.names, self.description = all_names, self.description.named(all_names)
         for name in ("_of_clusters", "_of_topics"):
             self.__dict__.pop(name, None)
 
@@ -110,12 +110,12 @@ class Fit(loop.RunResult):
         from mc2core.explore.merging import merge_clusters
         from mc2core.explore.names import with_names
 
-        named = [of_clusters.names(self.description), of_topics.names(self.description)] if self.names else []
+        tables = [of_clusters.names(self.description), of_topics.names(self.description)] if self.names else []
         self.posterior, self.names = merge_clusters(self.posterior, clusters), {}
         for name in ("description", "_of_clusters", "_of_topics", "_shares"):
             self.__dict__.pop(name, None)
-        if named:
-            self.rename(with_names(self.description, pd.concat(named)).names)
+        if tables:
+            self.rename(with_names(self.description, pd.concat(tables)).names)
 
     def topics(self) -> pd.DataFrame:
         """Return a table with one row per topic of the representative sample, the most frequent first.
@@ -174,8 +174,8 @@ class Fit(loop.RunResult):
         table, size = document_tables(self.description, with_map=False)["documents"], self._size(cut)
         node = self.description.at(size) + self.description.first[size] + 1
         table["cluster"] = self.description.at(size) + 1
-        place = list(table.columns).index("cluster") + 1
-        table.insert(place, "cluster_name", [self._names["cluster"].get(one) for one in node])
+        position = list(table.columns).index("cluster") + 1
+        table.insert(position, "cluster_name", [self._names["cluster"].get(one) for one in node])
         return table
 
     def document_topics(self) -> pd.DataFrame:
@@ -213,16 +213,16 @@ class Fit(loop.RunResult):
         import pandas as pd
 
         kinds = [table for table in self._shares.values() if len(table)]
-        known = sorted({one for table in kinds for one in table["context"]})
-        if name is not None and name not in known:
+        available = sorted({one for table in kinds for one in table["context"]})
+        if name is not None and name not in available:
             raise ValueError(
-                f"there is no context {name!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
+                f"there is no context {name!r} of numbers, dates or names; known: {', '.join(available) or 'none'}"
             )
         if name is not None:
             kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
         if not kinds:
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
-        table = self._named(pd.concat(kinds, ignore_index=True), cut)
+        table = self._add_names(pd.concat(kinds, ignore_index=True), cut)
         order = ["of", "number", "name", "context", "value", "start", "end", "period"]
         if "period" in table and table["period"].isna().all():  # of another context
             order.remove("period")
@@ -258,13 +258,13 @@ class Fit(loop.RunResult):
         from mc2core.explore.shares import effects
         from mc2core.explore.variables import variables_of
 
-        known = {one.name: one for one in variables_of(self.description)}
+        by_name = {one.name: one for one in variables_of(self.description)}
         contexts = [contexts] if isinstance(contexts, str) else contexts
-        if missing := [name for name in contexts if name not in known]:
+        if missing := [name for name in contexts if name not in by_name]:
             raise ValueError(
-                f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
+                f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(by_name) or 'none'}"
             )
-        return self._named(effects(self.description, [known[name] for name in contexts]), cut)
+        return self._add_names(effects(self.description, [by_name[name] for name in contexts]), cut)
 
     def report(
         self,
@@ -286,10 +286,10 @@ class Fit(loop.RunResult):
         from mc2core.explore.describe import DEFAULT_TITLE, report
 
         settings = (title or DEFAULT_TITLE, seed, self.threads, self.names, texts, phrases)
-        made = report(self.posterior, self.corpus, *settings, in_one_file=folder is None)
+        result = report(self.posterior, self.corpus, *settings, in_one_file=folder is None)
         if folder is not None:
-            made.save(folder)
-        return made
+            result.save(folder)
+        return result
 
     def methods(self) -> str:
         """Return a paragraph for the methods section of a paper: model, engine, data, settings and versions.
@@ -298,8 +298,8 @@ class Fit(loop.RunResult):
         """
         from mc2core.explore.methods import paragraph
 
-        about = self.posterior.provenance | self.provenance
-        return paragraph(self.posterior, self.corpus, about, self.description.recommended)
+        provenance = self.posterior.provenance | self.provenance
+        return paragraph(self.posterior, self.corpus, provenance, self.description.recommended)
 
     def rerun(self) -> Rerun:
         """Run the fit again with its stored settings and seed, and compare the results bit by bit.
@@ -321,24 +321,24 @@ class Fit(loop.RunResult):
             raise ValueError("a loaded posterior has no trace; read trace.tsv next to it")
         return to_arviz(self.trace, burn_in)
 
-    def _named(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
+    def _add_names(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
         """Return the rows of topics and of clusters of a cut, with their names."""
         size = self._size(cut)
         first = self.description.first[size]
         is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"] + first)
         table, names = table[is_shown].reset_index(drop=True), self._names
-        called = [names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
+        called = [names[kind].get(number) for kind, number in zip(table["of"], table["number"], strict=True)]
         table.insert(2, "name", called)
         table["number"] -= first * (table["of"] == "cluster")
         return table
 
     def _size(self, cut: int | str) -> int:
         """Return the number of clusters of a cut. Raises ValueError if the cut is not described."""
-        known: dict[int | str, int] = {one: one for one in self.description.first} | self.description.levels
-        if cut not in known:
+        n_clusters: dict[int | str, int] = {one: one for one in self.description.first} | self.description.levels
+        if cut not in n_clusters:
             names, sizes = ", ".join(self.description.levels), ", ".join(map(str, sorted(self.description.first)))
             raise ValueError(f"cut is {cut!r}; it must be {names} or a number that is described: {sizes}")
-        return known[cut]
+        return n_clusters[cut]
 
     @cached_property
     def _of_clusters(self) -> dict[str, pd.DataFrame]:
@@ -373,13 +373,13 @@ class Fit(loop.RunResult):
         """Return the summary for a notebook: results, methods, and the largest clusters and commonest topics."""
         from mc2core.explore.topics import describe_topics
 
-        about = self.provenance
-        if "inferred" not in about:
+        provenance = self.provenance
+        if "inferred" not in provenance:
             return facts("Fit", {"posterior": repr(self.posterior)}, "")
-        rows: dict[str, Any] = {"inferred": sentence(about["inferred"]).removeprefix("found ")}
-        rows |= {part: about[part]["name"] for part in ("model", "engine") if part in about}
-        rows |= {name: about[name] for name in ("iterations", "seed") if name in about}
-        rows["seconds"] = f"{about['seconds']:.3g}"
+        rows: dict[str, Any] = {"inferred": sentence(provenance["inferred"]).removeprefix("found ")}
+        rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
+        rows |= {name: provenance[name] for name in ("iterations", "seed") if name in provenance}
+        rows["seconds"] = f"{provenance['seconds']:.3g}"
         shown = [describe_topics(self.posterior)]
         if not self.posterior.representative.documents_are_clusters:
             shown.insert(0, self._largest())
@@ -395,36 +395,36 @@ class Fit(loop.RunResult):
 
         from mc2core.explore.clusters import names_of
 
-        found, size = self.description, self.description.recommended
-        documents = np.bincount(found.at(size), minlength=size)
-        names = names_of(self.posterior, self.corpus, found.at(size), size)
+        description, size = self.description, self.description.recommended
+        documents = np.bincount(description.at(size), minlength=size)
+        names = names_of(self.posterior, self.corpus, description.at(size), size)
         table = pd.DataFrame({"cluster": np.arange(size) + 1, "name": names, "documents": documents})
-        given = self.names.get("cluster", {})
-        table["name"] = [given.get(number, name) for number, name in zip(table["cluster"], names, strict=True)]
+        user_names = self.names.get("cluster", {})
+        table["name"] = [user_names.get(number, name) for number, name in zip(table["cluster"], names, strict=True)]
         table["share"] = documents / max(documents.sum(), 1)
         return table[documents > 0]
 
 
 def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parameters, Fit]:
-    def of(done: loop.RunResult) -> Fit:
-        return Fit(**vars(done), threads=done.provenance.get("threads", 1))
+    def to_fit(result: loop.RunResult) -> Fit:
+        return Fit(**vars(result), threads=result.provenance.get("threads", 1))
 
     @functools.wraps(run)
     def fit(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Fit:
         kwargs.setdefault("chains", None)
         on_stop: Any = kwargs.get("on_stop")
         if on_stop is not None:
-            kwargs["on_stop"] = lambda stopped: on_stop(of(stopped))
-        done = of(run(*args, **kwargs))
+            kwargs["on_stop"] = lambda stopped: on_stop(to_fit(stopped))
+        result = to_fit(run(*args, **kwargs))
         with showing(kwargs.get("progress")):  # type: ignore[arg-type]
-            add_hierarchy(done.posterior, done.corpus, done.provenance["inferred"])
-        for warning in done.provenance["inferred"]["warnings"]:
+            add_hierarchy(result.posterior, result.corpus, result.provenance["inferred"])
+        for warning in result.provenance["inferred"]["warnings"]:
             logger.warning(warning)
-        return done
+        return result
 
     signature = inspect.signature(run)
-    own = [one.replace(default=None) if name == "chains" else one for name, one in signature.parameters.items()]
-    fit.__signature__ = signature.replace(parameters=own, return_annotation="Fit")  # type: ignore[attr-defined]
+    parameters = [one.replace(default=None) if name == "chains" else one for name, one in signature.parameters.items()]
+    fit.__signature__ = signature.replace(parameters=parameters, return_annotation="Fit")  # type: ignore[attr-defined]
     return fit
 
 

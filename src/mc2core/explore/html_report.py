@@ -81,7 +81,7 @@ def build(
     """
     rows = _shown_documents(description, tables)["document"].to_numpy() - 1
     parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster, in_one_file)
-    said = [[of_texts.shortened(texts[one]) for one in part] for part in parts] if texts is not None else []
+    chunks = [[of_texts.shortened(texts[one]) for one in part] for part in parts] if texts is not None else []
     data = {
         "title": title,
         "summary": tables["summary"].to_numpy().tolist(),
@@ -109,19 +109,19 @@ def build(
             name: _packed(part, _SHARES if name != "documents" else frozenset())
             for name, part in _parts(description, tables)
         },
-        "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": said if len(said) == 1 else None},
+        "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": chunks if len(chunks) == 1 else None},
     }
     charts = json.loads(_asset("charts.json"))
     vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
-    given = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
+    data_scripts = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
     body = _asset("html_report.html").replace("{title}", html.escape(title)).replace("{limits}", limits.TITLE)
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *(_asset(f"{name}.js") for name in _SCRIPTS), "})();"])
-    scripts = [vega, *given, script]
-    files = {"index.html": pages.page(title, body, _asset("html_report.css"), scripts, beside=len(said) > 1)}
-    if len(said) > 1:
+    scripts = [vega, *data_scripts, script]
+    files = {"index.html": pages.page(title, body, _asset("html_report.css"), scripts, beside=len(chunks) > 1)}
+    if len(chunks) > 1:
         files |= {
-            f"texts_{i}.js": f"TEXTS({i - 1}, {pages.json_text(part)});\n" for i, part in enumerate(said, start=1)
+            f"texts_{i}.js": f"TEXTS({i - 1}, {pages.json_text(part)});\n" for i, part in enumerate(chunks, start=1)
         }
     return files
 
@@ -142,8 +142,8 @@ def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
 
 def _defaults(names: pd.DataFrame) -> dict[str, dict[int, str]]:
     """Return the default names of renamed clusters and topics, by kind and number."""
-    given = names[names["name"] != names["default"]]
-    return {str(what): dict(zip(part["number"], part["default"], strict=True)) for what, part in given.groupby("of")}
+    renamed = names[names["name"] != names["default"]]
+    return {str(kind): dict(zip(part["number"], part["default"], strict=True)) for kind, part in renamed.groupby("of")}
 
 
 def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
@@ -183,13 +183,13 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         elif name == "topic_values":
             table = table[(table["by_share"] <= MAX_OF_TOPIC) | table["is_notable"]]
         elif "of" in table:
-            wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
-            table = table.loc[wanted]
+            is_kept = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
+            table = table.loc[is_kept]
         elif "cluster" in table:
             table = table.loc[table["cluster"].isin(shown)]
         if name == "shares":
-            place = table.groupby(["of", "number", "context"]).cumcount()
-            table = table.loc[place < MAX_VALUES]
+            rank = table.groupby(["of", "number", "context"]).cumcount()
+            table = table.loc[rank < MAX_VALUES]
         if name == "document_clusters" and table.empty:
             continue
         parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
@@ -198,9 +198,9 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
 
 def _next_clusters(documents: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The likeliest other cluster of each unsure document."""
-    own = documents.loc[documents["probability"] < MIN_SURE].set_index("document")["cluster"]
-    rows = table.loc[table["document"].isin(own.index)]
-    return rows.loc[rows["cluster"] != rows["document"].map(own)].groupby("document").head(1)
+    unsure = documents.loc[documents["probability"] < MIN_SURE].set_index("document")["cluster"]
+    rows = table.loc[table["document"].isin(unsure.index)]
+    return rows.loc[rows["cluster"] != rows["document"].map(unsure)].groupby("document").head(1)
 
 
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:
@@ -210,34 +210,34 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
     for variable in variables_of(description):
         if variable.role == LABEL:
             continue
-        about: dict[str, Any] = {"document": (rows + 1).tolist(), "kept": variable.role == KEPT}
+        entry: dict[str, Any] = {"document": (rows + 1).tolist(), "kept": variable.role == KEPT}
         if variable.is_number:
-            about["number"] = [_digits(x) for x in variable.values[rows]]
+            entry["number"] = [_digits(x) for x in variable.values[rows]]
         else:
             table = variable.values[rows]
-            used, place = np.unique(table.indices, return_inverse=True)
-            lists = [place[a:b][:MAX_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
-            about |= {"names": [variable.names[one] for one in used], "values": lists}
-        contexts[variable.name] = about
+            used, index = np.unique(table.indices, return_inverse=True)
+            lists = [index[a:b][:MAX_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
+            entry |= {"names": [variable.names[one] for one in used], "values": lists}
+        contexts[variable.name] = entry
     return contexts
 
 
 def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
     """Return the predicted contexts of the documents in the HTML report (:func:`predictions`), in their order."""
     tables: dict[str, Any] = {}
-    for name, found in predictions(description, rows).items():
-        tables[name] = {"of": found["of"].tolist()}
-        if "names" in found:
-            used, place = np.unique(found["columns"], return_inverse=True)
-            shares = [[_digits(round(one, 4)) for one in row] for row in found["probability"]]
-            names = [found["names"][one] for one in used]
+    for name, prediction in predictions(description, rows).items():
+        tables[name] = {"of": prediction["of"].tolist()}
+        if "names" in prediction:
+            used, index = np.unique(prediction["columns"], return_inverse=True)
+            shares = [[_digits(round(one, 4)) for one in row] for row in prediction["probability"]]
+            names = [prediction["names"][one] for one in used]
             tables[name] |= {
                 "names": names,
-                "likeliest": place.reshape(found["columns"].shape).tolist(),
+                "likeliest": index.reshape(prediction["columns"].shape).tolist(),
                 "share": shares,
             }
         else:
-            tables[name] |= {part: [_digits(one) for one in found[part]] for part in ("mean", "low", "high")}
+            tables[name] |= {part: [_digits(one) for one in prediction[part]] for part in ("mean", "low", "high")}
     return tables
 
 

@@ -25,27 +25,27 @@ def sentences(description: Description, tables: Tables) -> list[str]:
     n, content = counted(description.n_documents or description.corpus.n_documents, "documents"), _content(description)
     program = f"The program mc2core{f' {version}' if version else ''}"
     if description.without_clusters:
-        made = f"{program} looked for topics in {n} by their {content}."
+        method = f"{program} looked for topics in {n} by their {content}."
     else:
         by = f"by their {content} and their {_listed(contexts)}" if contexts else f"by their {content} alone"
-        made = f"{program} looked for groups among {n}, {by}."
+        method = f"{program} looked for groups among {n}, {by}."
     if not description.is_of_observations and description.posterior.representative.n_topics:
-        made += " It counts words, and does not read sentences."
-    said = [made, _names(description), *_number(description), *_runs(description)]
+        method += " It counts words, and does not read sentences."
+    paragraphs = [method, _names(description), *_number(description), *_runs(description)]
     if description.without_clusters or description.no_groups:
-        return [*said, LAST]
+        return [*paragraphs, LAST]
     if contexts:
-        said.append(
+        paragraphs.append(
             f"Documents with similar values of {_listed(contexts)} are more likely to be in the same cluster, because "
             "the program used these values. Clusters that differ in them are therefore no proof of a difference in "
             'words. Only differences "by more than chance explains" passed a test that uses words alone.'
         )
     unsure, shown = int((tables["documents"]["probability"] < MIN_SURE).sum()), description.corpus.n_documents
-    said.append(
+    paragraphs.append(
         f"{unsure:,} of {counted(shown, 'documents')} could belong to several clusters: each is less than half sure. "
         "Read some documents of a cluster before you say what it is about."
     )
-    return [*said, LAST]
+    return [*paragraphs, LAST]
 
 
 def _content(description: Description) -> str:
@@ -56,12 +56,12 @@ def _content(description: Description) -> str:
 
 def _names(description: Description) -> str:
     """Return a sentence on the names of clusters and topics."""
-    said = "Nobody told the program what to look for."
+    text = "Nobody told the program what to look for."
     if description.is_of_observations or not description.posterior.representative.n_topics:
-        return said
+        return text
     if description.names:
-        return f"{said} A person gave some of the names. The other names are three frequent words."
-    return f"{said} A name is three frequent words, chosen by the program."
+        return f"{text} A person gave some of the names. The other names are three frequent words."
+    return f"{text} A name is three frequent words, chosen by the program."
 
 
 def _number(description: Description) -> list[str]:
@@ -73,10 +73,10 @@ def _number(description: Description) -> list[str]:
         return [f"The number of clusters, {size}, was set by the user."]
     if description.no_groups:
         return ["The program found no groups that are clear enough to report."]
-    said = f"The number of clusters, {size}, is a recommendation; other numbers are possible."
+    text = f"The number of clusters, {size}, is a recommendation; other numbers are possible."
     if size < description.n_clusters:
-        said += f" It was reached by merging the {description.n_clusters} clusters of the fit."
-    return [said]
+        text += f" It was reached by merging the {description.n_clusters} clusters of the fit."
+    return [text]
 
 
 def _runs(description: Description) -> list[str]:
@@ -86,8 +86,8 @@ def _runs(description: Description) -> list[str]:
         return []
     if n == 1:
         return ["The program ran once. Another random start may give other clusters."]
-    kept, size = posterior.hierarchy, description.recommended
-    agreement = np.nan if kept is None else kept.agreement[size - 1]
+    hierarchy, size = posterior.hierarchy, description.recommended
+    agreement = np.nan if hierarchy is None else hierarchy.agreement[size - 1]
     score = "" if np.isnan(agreement) else (
         f" Their agreement on which documents belong together is {agreement:.2f}, where 1 is complete agreement and 0 "
         "is chance (adjusted Rand index)."

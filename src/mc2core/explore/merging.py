@@ -28,9 +28,9 @@ def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
         raise ValueError(f"clusters to merge are a list of numbers such as [3, 7], got {clusters!r}")
     names = recommended_names(posterior, hierarchy.cut(hierarchy.recommended))
     merged = hierarchy.merged_by_hand([one - 1 for one in clusters])
-    about = {"clusters": sorted(clusters), "of": hierarchy.recommended, "names": [names[one - 1] for one in clusters]}
+    record = {"clusters": sorted(clusters), "of": hierarchy.recommended, "names": [names[one - 1] for one in clusters]}
     before = posterior.provenance.get("merged", [])
-    return replace(posterior, hierarchy=merged, provenance={**posterior.provenance, "merged": [*before, about]})
+    return replace(posterior, hierarchy=merged, provenance={**posterior.provenance, "merged": [*before, record]})
 
 
 def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, pd.DataFrame]:
@@ -63,16 +63,16 @@ def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, p
         raise ValueError("no clusters are marked in the column merge; choose them in the HTML report (Merge with)")
     before = posterior
     for group in groups:
-        now = _numbers(before, posterior)
-        posterior = merge_clusters(posterior, [int(now[one - 1]) if one <= len(now) else one for one in group])
-    now = _numbers(before, posterior)
-    given = names[names["name"] != names["default"]]
-    is_cluster = given["of"] == "cluster"
-    known = given[~is_cluster | given["number"].isin(clusters["number"]) & (given["level"] == "recommended")]
-    known = known.assign(is_first=known["number"].astype(str) != known["merge"])
-    known = known.sort_values("is_first", kind="stable")  # the named target of a merge comes before its other parts
-    number = [now[one - 1] if of == "cluster" else one for of, one in zip(known["of"], known["number"], strict=True)]
-    return posterior, known.assign(number=number)[["of", "number", "name"]].drop_duplicates(["of", "number"])
+        numbers = _numbers(before, posterior)
+        posterior = merge_clusters(posterior, [int(numbers[one - 1]) if one <= len(numbers) else one for one in group])
+    numbers = _numbers(before, posterior)
+    renamed = names[names["name"] != names["default"]]
+    is_cluster = renamed["of"] == "cluster"
+    rows = renamed[~is_cluster | renamed["number"].isin(clusters["number"]) & (renamed["level"] == "recommended")]
+    rows = rows.assign(is_first=rows["number"].astype(str) != rows["merge"])
+    rows = rows.sort_values("is_first", kind="stable")  # the named target of a merge comes before its other parts
+    number = [numbers[one - 1] if of == "cluster" else one for of, one in zip(rows["of"], rows["number"], strict=True)]
+    return posterior, rows.assign(number=number)[["of", "number", "name"]].drop_duplicates(["of", "number"])
 
 
 def _numbers(before: Posterior, after: Posterior) -> np.ndarray:

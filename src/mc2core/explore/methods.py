@@ -25,39 +25,39 @@ _MODELS = {
 }
 
 
-def paragraph(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any], recommended: int) -> str:
+def paragraph(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, Any], recommended: int) -> str:
     """Return the paragraph for the methods section, which reports the ``recommended`` number of clusters.
 
-    ``about`` is the provenance of the fit. Raises ValueError if it lacks the model, the engine or the iterations.
+    ``provenance`` is that of the fit. Raises ValueError if it lacks the model, the engine or the iterations.
     """
-    if not {"model", "engine", "iterations"} <= set(about):
+    if not {"model", "engine", "iterations"} <= set(provenance):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
-    model, engine = about["model"], about["engine"]
+    model, engine = provenance["model"], provenance["engine"]
     kind = engine_class(engine["name"])
-    how, unit = kind.description, kind.iteration_name
+    method, unit = kind.description, kind.iteration_name
     level = _level(model, posterior.representative.has_repeats)
-    said = [
+    sentences = [
         f"We fitted {_MODELS[model['name']]}{level}{_clusters(model)}{_contexts(model)} to "
-        f"{_documents(posterior, corpus, about)}.",
+        f"{_documents(posterior, corpus, provenance)}.",
         _preprocessing(posterior.imported or corpus.imported, corpus),
         _missing(posterior, corpus),
-        f"Inference was by {how}, {_run(posterior, about, unit)}, with the random seed {about['seed']}.",
-        _updates(about),
+        f"Inference was by {method}, {_run(posterior, provenance, unit)}, with the random seed {provenance['seed']}.",
+        _updates(provenance),
         f"Engine settings: {_settings(engine)}." if _settings(engine) else "",
-        _found(posterior, recommended, model.get("n_clusters") is not None),
-        _versions(about),
+        _describe_result(posterior, recommended, model.get("n_clusters") is not None),
+        _versions(provenance),
     ]
-    same = "The same corpus, settings and seed give the same result."
-    if "updates" in about or "stream" in about:
-        same = "The same documents in the same order, settings and seeds give the same result."
-    return " ".join(one for one in [*said, same] if one)
+    reproduction = "The same corpus, settings and seed give the same result."
+    if "updates" in provenance or "stream" in provenance:
+        reproduction = "The same documents in the same order, settings and seeds give the same result."
+    return " ".join(one for one in [*sentences, reproduction] if one)
 
 
-def _documents(posterior: Posterior, corpus: Corpus, about: Mapping[str, Any]) -> str:
+def _documents(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, Any]) -> str:
     """Return a phrase with the number of fitted documents, and their tokens and words if ``corpus`` is the fitted
     one."""
-    if "stream" in about:
-        return counted(about["stream"]["fitted"]["documents"], "documents")
+    if "stream" in provenance:
+        return counted(provenance["stream"]["fitted"]["documents"], "documents")
     if not posterior.was_fitted_on(corpus):
         return counted(len(posterior.samples[0].cluster), "documents")
     kind = CONTENT_KINDS[corpus.content_kind] if corpus.is_of_observations else "words"
@@ -70,10 +70,10 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
     if imported is None:
         built = "observations" if corpus.is_of_observations else "counts"
         return f"The corpus was built from {built}; how these were made is not recorded."
-    known = imported.get("settings", {}) | imported.get("chosen", {})
+    settings = imported.get("settings", {}) | imported.get("chosen", {})
     notes = messages(imported[BIBLIOGRAPHY]) if BIBLIOGRAPHY in imported else []
     works = [f"{note[0].upper()}{note[1:]}." for note in notes]
-    shown = {name: known[name] for name in (*WORDS, *CHOSEN, "missing") if known.get(name)}
+    shown = {name: settings[name] for name in (*WORDS, *CHOSEN, "missing") if settings.get(name)}
     shown |= {"vocabulary": "given"} if "vocabulary" in shown else {}
     if isinstance(shown.get("stop_words"), list):
         shown["stop_words"] = f"a list of {len(shown['stop_words'])}"
@@ -85,41 +85,41 @@ def _missing(posterior: Posterior, corpus: Corpus) -> str:
     """Report missing values in the contexts of the model, if ``corpus`` has the fitted documents."""
     if not posterior.was_fitted_on(corpus):
         return ""
-    lacking = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
+    missing = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
     rules = (posterior.imported or {}).get("chosen", {}).get("rare", ())
     rare = {name for name, _, rule in (one.partition("=") for one in rules) if not rule.endswith(":pool")}
     listed = ", ".join(
         f"{name} in {counted(n, 'documents')}{' (or all left out as rare)' if name in rare else ''}"
-        for name, n in lacking.items()
+        for name, n in missing.items()
         if n
     )
     return f"Values are missing: {listed}." if listed else ""
 
 
-def _updates(about: Mapping[str, Any]) -> str:
+def _updates(provenance: Mapping[str, Any]) -> str:
     """Describe the documents that were added after the fit."""
-    said = []
-    if updates := about.get("updates"):
+    sentences = []
+    if updates := provenance.get("updates"):
         added, times = sum(one["documents"] for one in updates), counted(len(updates), "updates")
         came = f"{counted(added, 'documents')} {'was' if added == 1 else 'were'} added"
         sweeps = counted(updates[-1]["sweeps"], "sweeps")
-        said.append(
+        sentences.append(
             f"{came} to the {updates[0]['before']:,} of the fit in {times}: given each sample, the clusters and topics "
             f"of the new documents were drawn by {sweeps} of Gibbs sampling; the clusters of earlier documents were "
             "held fixed."
         )
-    if stream := about.get("stream"):
+    if stream := provenance.get("stream"):
         updates = f" in {counted(len(stream['updates']), 'updates')}" if stream["updates"] else ""
-        said.append(f"The fit was then updated with {counted(stream['documents'], 'documents')}{updates}.")
-    return " ".join(said)
+        sentences.append(f"The fit was then updated with {counted(stream['documents'], 'documents')}{updates}.")
+    return " ".join(sentences)
 
 
-def _versions(about: Mapping[str, Any]) -> str:
+def _versions(provenance: Mapping[str, Any]) -> str:
     names = {"mc2core": "mc2core", "python": "Python", "numpy": "NumPy"}
-    versions = [f"{names[one]} {number}" for one, number in about.get("versions", {}).items() if one in names]
-    commit, _, changes = (about.get("git_commit") or "").partition("+")
-    place = f" (commit {commit[:8]}{', with changes' if changes else ''})" if commit else ""
-    return f"We used {', '.join(versions) or 'mc2core (version not recorded)'}{place}."
+    versions = [f"{names[one]} {number}" for one, number in provenance.get("versions", {}).items() if one in names]
+    commit, _, changes = (provenance.get("git_commit") or "").partition("+")
+    suffix = f" (commit {commit[:8]}{', with changes' if changes else ''})" if commit else ""
+    return f"We used {', '.join(versions) or 'mc2core (version not recorded)'}{suffix}."
 
 
 def _level(model: dict[str, Any], has_repeats: bool) -> str:
@@ -139,51 +139,51 @@ def _clusters(model: dict[str, Any]) -> str:
 
 def _contexts(model: dict[str, Any]) -> str:
     contexts = model.get("contexts") or {}
-    named = [f"{name} ({one['family']}, strength {one['strength']:g})" for name, one in contexts.items()]
-    return f", with the contexts {', '.join(named)}," if named else ""
+    descriptions = [f"{name} ({one['family']}, strength {one['strength']:g})" for name, one in contexts.items()]
+    return f", with the contexts {', '.join(descriptions)}," if descriptions else ""
 
 
 def burn_in_of(posterior: Posterior) -> int:
     """Return the number of iterations before the first sample: by default, half of them, also of a continued fit."""
-    about = posterior.provenance
-    iterations, thin = int(about.get("stopped_at", about["iterations"])), about["thin"]
-    per_chain = (about.get("chains") or [len(posterior.samples)])[0]
-    return iterations // 2 if per_chain == n_samples(iterations, iterations // 2, thin) else about["burn_in"]
+    provenance = posterior.provenance
+    iterations, thin = int(provenance.get("stopped_at", provenance["iterations"])), provenance["thin"]
+    per_chain = (provenance.get("chains") or [len(posterior.samples)])[0]
+    return iterations // 2 if per_chain == n_samples(iterations, iterations // 2, thin) else provenance["burn_in"]
 
 
-def _run(posterior: Posterior, about: Mapping[str, Any], unit: str) -> str:
+def _run(posterior: Posterior, provenance: Mapping[str, Any], unit: str) -> str:
     """Return a phrase with the iterations, burn-in, samples and chains."""
-    said = counted(about.get("stopped_at", about["iterations"]), unit)
-    if about.get("burn_in") is not None and engine_class(about["engine"]["name"]).keeps_samples:
-        said += f", of which the first {burn_in_of(posterior)} were discarded"
-    chains = len(about.get("chains", []) or [1])
-    return said + (f", in {chains} independent chains" if chains > 1 else "")
+    phrase = counted(provenance.get("stopped_at", provenance["iterations"]), unit)
+    if provenance.get("burn_in") is not None and engine_class(provenance["engine"]["name"]).keeps_samples:
+        phrase += f", of which the first {burn_in_of(posterior)} were discarded"
+    chains = len(provenance.get("chains", []) or [1])
+    return phrase + (f", in {chains} independent chains" if chains > 1 else "")
 
 
 def _settings(engine: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in engine.items() if name != "name" and value is not None)
 
 
-def _found(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
+def _describe_result(posterior: Posterior, recommended: int, is_fixed: bool) -> str:
     if posterior.samples[0].documents_are_clusters:
         return f"The fit has {counted(posterior.representative.n_topics, 'topics')}."
     if recommended == 1 and not is_fixed:
         topics = counted(posterior.representative.n_topics, "topics")
         return f"No groups of documents were found (one cluster is recommended). The fit has {topics}."
-    found = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
+    text = f"The fit has {counted(posterior.n_clusters, 'clusters')}"
     if len(posterior.samples) > 1:
-        found += f" ({consensus.in_samples(posterior.interval('main clusters'))})"
-    found += f" and {counted(posterior.representative.n_topics, 'topics')}."
+        text += f" ({consensus.in_samples(posterior.interval('main clusters'))})"
+    text += f" and {counted(posterior.representative.n_topics, 'topics')}."
     if "ari" in (chains := posterior.between_chains()):
-        found += f" On all clusters, the chains agree with an adjusted Rand index of {chains['ari']:.2f}."
+        text += f" On all clusters, the chains agree with an adjusted Rand index of {chains['ari']:.2f}."
     if recommended < posterior.representative.n_clusters:
-        found += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}"
+        text += f" We report the recommended clustering, a cut of these into {counted(recommended, 'clusters')}"
         agreement = np.nan if posterior.hierarchy is None else posterior.hierarchy.agreement[recommended - 1]
         between = f"; the cuts of the chains into {recommended} agree with an adjusted Rand index of {agreement:.2f}."
-        found += "." if np.isnan(agreement) else between
+        text += "." if np.isnan(agreement) else between
     if posterior.hierarchy is not None and posterior.hierarchy.other:
-        found += f" The {posterior.hierarchy.other_name} clustering has {posterior.hierarchy.other} clusters."
-    return " ".join([found, *merged_by_hand(posterior)])
+        text += f" The {posterior.hierarchy.other_name} clustering has {posterior.hierarchy.other} clusters."
+    return " ".join([text, *merged_by_hand(posterior)])
 
 
 def merged_by_hand(posterior: Posterior) -> list[str]:

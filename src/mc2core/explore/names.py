@@ -18,7 +18,7 @@ MIN_OVERLAP = 0.5
 logger = logging.getLogger(__name__)
 
 
-def with_names(description: Description, given: pd.DataFrame) -> Description:
+def with_names(description: Description, table: pd.DataFrame) -> Description:
     """Return the description with the names of a file (:func:`mc2core.explore.words.read_names`).
 
     The file holds the words of each named cluster and topic. If the file belongs to another fit, a name moves to the
@@ -27,47 +27,47 @@ def with_names(description: Description, given: pd.DataFrame) -> Description:
 
     Raises ValueError if a cluster or topic that is named by number does not exist.
     """
-    names: dict[str, dict[int, str]] = {what: {} for what in NAMED}
+    names: dict[str, dict[int, str]] = {kind: {} for kind in NAMED}
     notes: list[str] = []
-    if not {"level", "default", "words"} <= set(given):
+    if not {"level", "default", "words"} <= set(table):
         notes = ["the file of names has no columns level, default and words, so names are given by number"]
-        for what, part in given.groupby("of"):
-            names[str(what)] = dict(zip(part["number"], part["name"], strict=True))
+        for kind, part in table.groupby("of"):
+            names[str(kind)] = dict(zip(part["number"], part["name"], strict=True))
     else:
-        given = given[given["name"] != given["default"]]
-        known = pd.concat([clusters.names(description), topics.names(description)])
-        for what in NAMED:
-            found = _numbers_of(given[given["of"] == what], known[known["of"] == what])
-            for row, number in zip(given[given["of"] == what].itertuples(), found, strict=True):
-                said, kind = f"the name {row.name!r} of {what} {row.number}", "cluster of the same clustering"
+        table = table[table["name"] != table["default"]]
+        current = pd.concat([clusters.names(description), topics.names(description)])
+        for kind in NAMED:
+            numbers = _numbers_of(table[table["of"] == kind], current[current["of"] == kind])
+            for row, number in zip(table[table["of"] == kind].itertuples(), numbers, strict=True):
+                subject, same_kind = f"the name {row.name!r} of {kind} {row.number}", "cluster of the same clustering"
                 if number:
-                    names[what][number] = str(row.name)
+                    names[kind][number] = str(row.name)
                 if not number:
-                    whose = kind if what == "cluster" else what
-                    notes.append(f"{said} is left out: no {whose} in this fit has half of its words ({row.words})")
+                    whose = same_kind if kind == "cluster" else kind
+                    notes.append(f"{subject} is left out: no {whose} in this fit has half of its words ({row.words})")
                 elif number != row.number:
-                    notes.append(f"{said} has moved to {what} {number}, which has most of its words")
+                    notes.append(f"{subject} has moved to {kind} {number}, which has most of its words")
     for note in notes:
         logger.warning(note)
     return description.named(names, notes)
 
 
-def _numbers_of(given: pd.DataFrame, known: pd.DataFrame) -> list[int]:
+def _numbers_of(table: pd.DataFrame, current: pd.DataFrame) -> list[int]:
     """Return the number of the cluster or topic of the fit for each row of a file, each at most once; 0 for none."""
-    overlap = np.array([[_overlap(row, one) for one in known.itertuples()] for row in given.itertuples()])
-    numbers = np.zeros(len(given), np.int64)
+    overlap = np.array([[_overlap(row, one) for one in current.itertuples()] for row in table.itertuples()])
+    numbers = np.zeros(len(table), np.int64)
     if overlap.size:
         rows, columns = linear_sum_assignment(overlap, maximize=True)
         is_found = overlap[rows, columns] >= MIN_OVERLAP
-        numbers[rows[is_found]] = known["number"].to_numpy()[columns[is_found]]
+        numbers[rows[is_found]] = current["number"].to_numpy()[columns[is_found]]
     return [int(number) for number in numbers]
 
 
-def _overlap(row: Any, known: Any) -> float:
+def _overlap(row: Any, current: Any) -> float:
     """Return the share of common words, slightly increased if the numbers are equal."""
-    words, others = row.words.split(), known.words.split()
-    if row.level != known.level:
+    words, current_words = row.words.split(), current.words.split()
+    if row.level != current.level:
         return 0.0
-    same = row.words == known.words and (words or row.default == known.default)
-    share = 1.0 if same else len(set(words) & set(others)) / max(len(words), len(others), 1)
-    return share + 1e-6 * (row.number == known.number)
+    is_same = row.words == current.words and (words or row.default == current.default)
+    share = 1.0 if is_same else len(set(words) & set(current_words)) / max(len(words), len(current_words), 1)
+    return share + 1e-6 * (row.number == current.number)

@@ -42,8 +42,8 @@ def clusters(description: Description) -> Emitted:
     of_all = np.maximum(of_all / max(of_all.sum(), 1.0), np.finfo(float).tiny)
     information = np.where(shares > 0.0, shares * np.log(np.maximum(shares, np.finfo(float).tiny) / of_all), 0.0)
     order = np.argsort(-information, axis=1, kind="stable")
-    given = description.names.get("topic", {})
-    called = [given.get(topic) or name for topic, name in enumerate(topics(description).names, start=1)]
+    user_names = description.names.get("topic", {})
+    called = [user_names.get(topic) or name for topic, name in enumerate(topics(description).names, start=1)]
     names = ["; ".join(called[topic] for topic in row[:N_TOPICS]) for row in order]
     columns = {"topics": [" ".join(str(topic + 1) for topic in row[:N_SHOWN]) for row in order]}
     rows, mean, sd = _of_documents(description)
@@ -70,7 +70,7 @@ def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _table(
-    description: Description, what: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
+    description: Description, kind: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
 ) -> pd.DataFrame:
     """Return one row per topic or cluster and number, the most different from the average first: mean and sd, here and
     in all observations.
@@ -79,7 +79,7 @@ def _table(
     order = np.argsort(-np.abs((mean - centre) / scale), axis=1, kind="stable")
     return pd.DataFrame(
         {
-            what: np.repeat(np.asarray(rows) + 1, mean.shape[1]),
+            kind: np.repeat(np.asarray(rows) + 1, mean.shape[1]),
             "name": names[order].ravel(),
             "mean": np.take_along_axis(mean, order, axis=1).ravel(),
             "sd": np.take_along_axis(sd, order, axis=1).ravel(),

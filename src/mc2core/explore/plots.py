@@ -95,10 +95,10 @@ def topics_over_time(
     ValueError
         If the context or a topic does not exist, or if the values of the context are names.
     """
-    known = found.topics()["topic"]
-    chosen = list(known.head(_MAX_LINES)) if topics is None else list(topics)
+    numbers = found.topics()["topic"]
+    chosen = list(numbers.head(_MAX_LINES)) if topics is None else list(topics)
     emitted = "observations" if found.posterior.is_of_observations else "words"
-    return _over_time(found, "topic", context, chosen, "recommended", emitted, ax, len(known))
+    return _over_time(found, "topic", context, chosen, "recommended", emitted, ax, len(numbers))
 
 
 def clusters_over_time(
@@ -132,23 +132,23 @@ def clusters_over_time(
 
 
 def _over_time(
-    found: Fit, what: str, context: str | None, chosen: list[int], cut: int | str, parts: str, ax: Axes | None, n: int
+    fit: Fit, kind: str, context: str | None, chosen: list[int], cut: int | str, parts: str, ax: Axes | None, n: int
 ) -> Axes:
-    name = _context(found, context, is_number=True)
-    table = found.contexts(name, cut)
-    table = table[table["of"] == what]
+    name = _context(fit, context, is_number=True)
+    table = fit.contexts(name, cut)
+    table = table[table["of"] == kind]
     starts = table.loc[table["documents"] > 0, "start"]
     table = table[table["start"].between(starts.min(), starts.max())]
     is_binned = not (_middle(table) == table["start"]).all()  # a bin's middle may lie before the first date
     ax = _axes(ax, (8.6, 4.0))
-    for place, number in enumerate(chosen):
+    for rank, number in enumerate(chosen):
         line = table[table["number"] == number]
         if line.empty:
-            raise ValueError(f"there is no {what} {number}; known: {', '.join(map(str, table['number'].unique()))}")
-        middle, colour = _middle(line), _colour(place)
+            raise ValueError(f"there is no {kind} {number}; known: {', '.join(map(str, table['number'].unique()))}")
+        middle, colour = _middle(line), _colour(rank)
         ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_label(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
-    shown = f"{what}s" if len(chosen) == n else f"{len(chosen)} of {n} {what}s"
+    shown = f"{kind}s" if len(chosen) == n else f"{len(chosen)} of {n} {kind}s"
     _NUMBERS[ax] = table[table["number"].isin(chosen)]
     xlabel = f"{name} (middle of each bin)" if is_binned else name
     ax.set(xlabel=xlabel, ylabel=f"share of the {parts}", title=f"{shown} over {name}, 90 % intervals")
@@ -193,15 +193,15 @@ def clusters_by_context(
     drawn = shares.reindex(index=rows["cluster"], columns=columns).to_numpy(float)
     names = [_short(one) for one in rows["name"]]
     periods = dict(zip(table["start"], table["period"], strict=True)) if "period" in table else {}
-    said = [_short(one, 20) if isinstance(one, str) else str(periods.get(one, f"{one:g}")) for one in columns]
+    labels = [_short(one, 20) if isinstance(one, str) else str(periods.get(one, f"{one:g}")) for one in columns]
     width = 1.5 + 0.08 * max(map(len, names)) + 0.32 * max(len(columns), 6)
-    ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, said)) + 0.3 * max(len(rows), 6)))
+    ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, labels)) + 0.3 * max(len(rows), 6)))
     image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
     ax.set_facecolor(_NONE)
     column = table["value" if "value" in table else "start"]
     _NUMBERS[ax] = table[table["number"].isin(rows["cluster"]) & column.isin(columns)]
     ax.set_yticks(range(len(rows)), names)
-    ax.set_xticks(range(len(columns)), said, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_xticks(range(len(columns)), labels, rotation=45, ha="right", rotation_mode="anchor")
     is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
     called = _short(name)
     ax.set(xlabel=called if is_value else f"{called} (start of a step)", title=f"clusters by {called}")
@@ -232,46 +232,46 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     if not description.cuts:
         raise ValueError("the fit has no hierarchy; it needs the fitted documents and two or more clusters")
     sizes = sorted(description.first)
-    begin = max((one for one in sizes if one <= _MAX_LEAVES), default=sizes[0]) if size is None else size
+    begin = max((cut for cut in sizes if cut <= _MAX_LEAVES), default=sizes[0]) if size is None else size
     found._size(begin)
-    shown = [one for one in sizes if one <= begin]
+    shown = [cut for cut in sizes if cut <= begin]
     first, parent = description.first, description.parent
     children: dict[int, list[int]] = {}
-    for one in shown[1:]:
-        for node in range(first[one], first[one] + one):
+    for cut in shown[1:]:
+        for node in range(first[cut], first[cut] + cut):
             children.setdefault(int(parent[node]), []).append(node)
     height: dict[int, float] = {}
     for root in range(first[shown[0]], first[shown[0]] + shown[0]):
         _place(root, children, height)
     names = found._names["cluster"]
     ax = _axes(ax, (7.0, 1.2 + 0.3 * begin))
-    tables, own = found._of_clusters, description.recommended
-    rows = [tables["clusters"].assign(cut=own, number=tables["clusters"]["cluster"]), tables["cut_clusters"]]
+    tables, recommended = found._of_clusters, description.recommended
+    rows = [tables["clusters"].assign(cut=recommended, number=tables["clusters"]["cluster"]), tables["cut_clusters"]]
     table = pd.concat(rows)[["cluster", "cut", "number", "name", "documents", "joins"]]
     _NUMBERS[ax] = table[table["cut"] <= begin].sort_values("cut", ascending=False, kind="stable")
-    for one in shown:
-        for node in range(first[one], first[one] + one):
+    for cut in shown:
+        for node in range(first[cut], first[cut] + cut):
             if node not in height:  # a cluster that has no document
                 continue
             if node in children:
                 for child in children[node]:
                     ax.plot(
-                        [_size_of(child, first), one, one],
+                        [_size_of(child, first), cut, cut],
                         [height[child], height[child], height[node]],
                         color=_colour(0), linewidth=1.2,
                     )  # fmt: skip
             else:
                 ax.annotate(
-                    _short(names.get(node + 1, "")), (one, height[node]), (-4, 0), textcoords="offset points",
+                    _short(names.get(node + 1, "")), (cut, height[node]), (-4, 0), textcoords="offset points",
                     ha="right", va="center", fontsize="small",
                 )  # fmt: skip
     ax.set_xscale("log")
     ax.invert_xaxis()
     ticks: list[int] = []
-    for one in reversed(shown):
-        if not ticks or math.log(ticks[-1] / one) > math.log(begin) / 20:  # else numbers would touch
-            ticks.append(one)
-    ax.set_xticks(ticks, [str(one) for one in ticks])
+    for cut in reversed(shown):
+        if not ticks or math.log(ticks[-1] / cut) > math.log(begin) / 20:  # else numbers would touch
+            ticks.append(cut)
+    ax.set_xticks(ticks, [str(cut) for cut in ticks])
     ax.minorticks_off()
     ax.set_yticks([])
     ax.margins(y=0.06)
@@ -307,19 +307,19 @@ def map_of_documents(
     from mc2core.explore.variables import variables_of
 
     extras.require("sklearn", extra="plots", purpose="a map of documents")
-    place = layout(found.description, seed)
+    xy = layout(found.description, seed)
     ax = _axes(ax, (7.0, 6.0))
     if colour is None:
-        _draw_clusters(ax, found, place, cut)
+        _draw_clusters(ax, found, xy, cut)
     else:
         name = _context(found, colour)
         variable = next(one for one in variables_of(found.description) if one.name == name)
         if variable.is_number:
-            points = ax.scatter(place[:, 0], place[:, 1], c=variable.values, s=8, cmap="viridis", plotnonfinite=False)
+            points = ax.scatter(xy[:, 0], xy[:, 1], c=variable.values, s=8, cmap="viridis", plotnonfinite=False)
             ax.figure.colorbar(points, ax=ax, label=_short(name))
         else:
-            _draw_groups(ax, place, variable.values.tocsc(), variable.names)
-    _NUMBERS[ax] = found.documents(cut).assign(x=place[:, 0], y=place[:, 1])
+            _draw_groups(ax, xy, variable.values.tocsc(), variable.names)
+    _NUMBERS[ax] = found.documents(cut).assign(x=xy[:, 0], y=xy[:, 1])
     ax.set(xticks=[], yticks=[], title=f"documents by {_short(colour or 'cluster')}", aspect="equal")
     ax.set_xlabel("nearby documents are similar; axes and large distances have no meaning (t-SNE)")
     return ax
@@ -348,22 +348,22 @@ def words(
     """
     found.posterior.representative.need_words()
     if topic is not None and cluster is None:
-        what, number, table = "topic", topic, found._of_topics["topic_words"]
+        kind, number, table = "topic", topic, found._of_topics["topic_words"]
     elif cluster is not None and topic is None:
-        what, number, table = "cluster", cluster, found._of_clusters["cluster_words"]
+        kind, number, table = "cluster", cluster, found._of_clusters["cluster_words"]
     else:
         raise ValueError("one of topic and cluster is needed")
-    rows = table[table[what] == number].sort_values("by_relevance").head(n)
+    rows = table[table[kind] == number].sort_values("by_relevance").head(n)
     if rows.empty:
-        raise ValueError(f"there is no {what} {number}")
+        raise ValueError(f"there is no {kind} {number}")
     ax = _axes(ax, (5.6, 1.2 + 0.26 * len(rows)))
     places = range(len(rows))
     _NUMBERS[ax] = rows
-    ax.barh(places, rows["probability"], color=_colour(0), height=0.7, label=f"in the {what}")
+    ax.barh(places, rows["probability"], color=_colour(0), height=0.7, label=f"in the {kind}")
     ax.plot(rows["probability"] / rows["lift"], places, "|", color="black", markersize=11, label="in all documents")
     ax.set_yticks(places, [_short(word) for word in rows["word"]])
     ax.invert_yaxis()
-    ax.set(xlabel="probability of the word", title=f"{what} {number}: {_short(found._names[what][number])}")
+    ax.set(xlabel="probability of the word", title=f"{kind} {number}: {_short(found._names[kind][number])}")
     _per_cent(ax.xaxis)
     _legend_beside(ax)
     return ax
@@ -386,18 +386,18 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
     """
     if fit.trace is None:
         raise ValueError("a loaded posterior has no trace; read trace.tsv next to it")
-    known = [str(name) for name in fit.trace.columns if name not in ("chain", "iteration", "seconds")]
-    name = what or next((one for one in ("clusters", "topics", "elbo", "log_joint") if one in known), None)
-    if name not in known:
-        raise ValueError(f"the trace has no column {name!r}; it has {', '.join(known)}")
+    columns = [str(name) for name in fit.trace.columns if name not in ("chain", "iteration", "seconds")]
+    name = what or next((one for one in ("clusters", "topics", "elbo", "log_joint") if one in columns), None)
+    if name not in columns:
+        raise ValueError(f"the trace has no column {name!r}; it has {', '.join(columns)}")
     ax = _axes(ax, (6.4, 3.6))
     from matplotlib.ticker import MaxNLocator
 
     chains = fit.trace["chain"].unique()
     _NUMBERS[ax] = fit.trace[["chain", "iteration", name]]
-    for place, chain in enumerate(chains):
+    for rank, chain in enumerate(chains):
         line = fit.trace[fit.trace["chain"] == chain]
-        ax.plot(line["iteration"], line[name], color=_colour(place), linewidth=1.2, label=f"chain {chain}")
+        ax.plot(line["iteration"], line[name], color=_colour(rank), linewidth=1.2, label=f"chain {chain}")
     ax.set(xlabel="iteration", ylabel=name.replace("_", " "), title=f"{name.replace('_', ' ')} of each iteration")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(integer=bool((fit.trace[name] % 1 == 0).all()), min_n_ticks=1))
@@ -463,8 +463,8 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     >>> ax = mc2core.plots.comparison(mc2core.compare(one, other))
     """
     table = found.table[found.table.sum(axis=1) > 0].loc[:, lambda part: part.sum() > 0]
-    place = np.arange(len(table)) @ table.to_numpy() / table.sum().to_numpy()
-    table = table.iloc[:, np.argsort(place, kind="stable")]
+    position = np.arange(len(table)) @ table.to_numpy() / table.sum().to_numpy()
+    table = table.iloc[:, np.argsort(position, kind="stable")]
     counts, total = table.to_numpy(), int(table.to_numpy().sum())
     ax = _axes(ax, (8.6, 1.0 + 0.36 * max(counts.shape)))
     gap = 0.8 * total / max(counts.shape)  # as high as a name
@@ -478,8 +478,8 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
         for number, size, top in zip(table.axes[side], sizes, tops[side], strict=True):
             colour = _colour(list(table.index).index(number)) if side == 0 else REST
             ax.fill_between([side - 0.015, side + 0.015], top, top + size, color=colour, linewidth=0)
-            said = f"{number}: {_short(names[number])} ({size:,})"
-            ax.text(x, top + size / 2, said, ha=align, va="center", fontsize="small")
+            text = f"{number}: {_short(names[number])} ({size:,})"
+            ax.text(x, top + size / 2, text, ha=align, va="center", fontsize="small")
     bend = np.linspace(0.0, 1.0, 40)
     smooth = bend**2 * (3 - 2 * bend)
     left, right = tops[0].copy(), tops[1].copy()
@@ -491,9 +491,9 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
         right[column] += n
     ax.invert_yaxis()
     ax.set_axis_off()
-    a, b, both = found.n_documents
+    a, b, n_shared = found.n_documents
     ax.set_title(
-        f"clusters of fit A (left) and B (right): {both:,} documents in both (A has {a:,}, B {b:,})", loc="center"
+        f"clusters of fit A (left) and B (right): {n_shared:,} documents in both (A has {a:,}, B {b:,})", loc="center"
     )
     shared = table.reset_index().melt("a", var_name="b", value_name="shared")
     _NUMBERS[ax] = shared[shared["shared"] > 0].sort_values(["a", "b"])
@@ -511,17 +511,17 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
-def _context(found: Fit, name: str | None, is_number: bool = False) -> str:
+def _context(fit: Fit, name: str | None, is_number: bool = False) -> str:
     """Return the name of the requested context. Raises ValueError if several are possible."""
-    tables = found._shares
+    tables = fit._shares
     kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
-    known = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))
-    which = "a context of numbers or dates" if is_number else "a context"
-    if name is None and len(known) == 1:
-        return known[0]
-    if name not in known:
-        said = f"context is {name!r}; it must be" if name is not None or not known else f"{which} is needed:"
-        raise ValueError(f"{said} one of {', '.join(known)}" if known else f"the documents have no {which[2:]}")
+    names = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))
+    required = "a context of numbers or dates" if is_number else "a context"
+    if name is None and len(names) == 1:
+        return names[0]
+    if name not in names:
+        prefix = f"context is {name!r}; it must be" if name is not None or not names else f"{required} is needed:"
+        raise ValueError(f"{prefix} one of {', '.join(names)}" if names else f"the documents have no {required[2:]}")
     return name
 
 
@@ -531,8 +531,8 @@ def _middle(line: pd.DataFrame) -> Any:
     return line["start"].where(is_whole, (line["start"] + line["end"]) / 2)
 
 
-def _colour(place: int) -> str:
-    return COLOURS[place] if place < len(COLOURS) else REST
+def _colour(rank: int) -> str:
+    return COLOURS[rank] if rank < len(COLOURS) else REST
 
 
 def _short(name: str, longest: int = _LONGEST) -> str:
@@ -572,30 +572,30 @@ def _size_of(node: int, first: dict[int, int]) -> int:
     return next(size for size, start in first.items() if start <= node < start + size)
 
 
-def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | str) -> None:
+def _draw_clusters(ax: Axes, fit: Fit, positions: np.ndarray, cut: int | str) -> None:
     from matplotlib.patheffects import withStroke
     from scipy.spatial import cKDTree
 
-    taken: list[tuple[float, float, float]] = []
-    documents = found.documents(cut)
+    boxes: list[tuple[float, float, float]] = []
+    documents = fit.documents(cut)
     sizes = documents["cluster"].value_counts()
     for rank, (cluster, _) in enumerate(sizes.items()):
-        here = place[(documents["cluster"] == cluster).to_numpy()]
+        members = positions[(documents["cluster"] == cluster).to_numpy()]
         name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
-        points = ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
-        here = here[~np.isnan(here[:, 0])]
+        points = ax.scatter(members[:, 0], members[:, 1], s=8, color=_colour(rank), linewidths=0)
+        members = members[~np.isnan(members[:, 0])]
         if rank < len(COLOURS):
             points.set_label(_label(name))
-        if rank >= _MAX_NAMES or not len(here):
+        if rank >= _MAX_NAMES or not len(members):
             continue
         # the densest place of the cluster: the mean of a cluster in two parts lies in neither
-        tree = cKDTree(here)
-        centre = here[np.argmax(tree.query_ball_point(here, _NEAR, return_length=True))]
+        tree = cKDTree(members)
+        centre = members[np.argmax(tree.query_ball_point(members, _NEAR, return_length=True))]
         width = _LETTER * len(name)
         centre = np.clip(centre, [width / 2, _LINE / 2], [1 - width / 2, 1 - _LINE / 2])
-        is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in taken)
+        is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in boxes)
         if is_free:  # names of larger clusters are placed first, and names do not overlap
-            taken.append((centre[0], centre[1], width))
+            boxes.append((centre[0], centre[1], width))
             points.set_label(None)
             ax.text(
                 centre[0], centre[1], name, ha="center", va="center", fontsize="small",
@@ -605,13 +605,13 @@ def _draw_clusters(ax: Axes, found: Fit, place: np.ndarray, cut: int | str) -> N
         _legend_beside(ax)
 
 
-def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) -> None:
+def _draw_groups(ax: Axes, positions: np.ndarray, table: Any, names: Sequence[str]) -> None:
     """Draw the documents in the colours of their groups; a document with several values has the colour of the
     commonest."""
-    ax.scatter(place[:, 0], place[:, 1], s=6, color=REST, linewidths=0, label="others")
+    ax.scatter(positions[:, 0], positions[:, 1], s=6, color=REST, linewidths=0, label="others")
     counts = np.diff(table.indptr)
     for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MAX_NAMES])]):
-        here = place[table.indices[table.indptr[column] : table.indptr[column + 1]]]
-        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_label(names[column]))
+        members = positions[table.indices[table.indptr[column] : table.indptr[column + 1]]]
+        ax.scatter(members[:, 0], members[:, 1], s=8, color=_colour(rank), linewidths=0, label=_label(names[column]))
     handles, labels = ax.get_legend_handles_labels()
     _legend_beside(ax, handles[:0:-1], labels[:0:-1])

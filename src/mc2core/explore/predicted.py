@@ -31,21 +31,21 @@ def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[st
     if not kinds or not len(rows):
         return {}
     samples, shares, of = _clusters(description, rows)
-    found: dict[str, dict[str, Any]] = {}
+    tables: dict[str, dict[str, Any]] = {}
     for name in kinds:
-        most = max(1, _CELLS // (posterior.dimensions[name] * max(one.n_clusters for one in samples)))
-        used = samples[:most]
+        n_samples = max(1, _CELLS // (posterior.dimensions[name] * max(one.n_clusters for one in samples)))
+        used = samples[:n_samples]
         part = shares[:, : sum(one.n_clusters for one in used)]
         part = sp.csr_matrix(sp.diags(1.0 / np.asarray(part.sum(axis=1)).ravel()) @ part)
         predicted = replace(posterior.predictive(name, used), shares=part)
-        found[name] = {"of": of}
+        tables[name] = {"of": of}
         if isinstance(predicted, PredictedNames):
             columns, probability = predicted.ranking(N_NAMES)
-            found[name] |= {"columns": columns, "names": predicted.names, "probability": probability}
+            tables[name] |= {"columns": columns, "names": predicted.names, "probability": probability}
         elif isinstance(predicted, PredictedNumbers):
             low, high = predicted.interval().T
-            found[name] |= {"mean": predicted.mean, "low": low, "high": high}
-    return found
+            tables[name] |= {"mean": predicted.mean, "low": low, "high": high}
+    return tables
 
 
 def _clusters(description: Description, rows: np.ndarray) -> tuple[list[Sample], sp.csr_matrix, np.ndarray]:

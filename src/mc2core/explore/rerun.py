@@ -45,13 +45,13 @@ class Rerun:
         samples = counted(len(self.posterior.samples), "samples")
         if not self.differing:
             return f"the rerun gives the same result, bit by bit ({samples})"
-        said = f"the rerun gives another result ({counted(len(self.differing), 'arrays')} of its {samples} differ)"
-        said += f"; other versions: {', '.join(self.versions)}" if self.versions else "; the versions are the same"
+        text = f"the rerun gives another result ({counted(len(self.differing), 'arrays')} of its {samples} differ)"
+        text += f"; other versions: {', '.join(self.versions)}" if self.versions else "; the versions are the same"
         if self.posterior.representative.documents_are_clusters:
-            return said
+            return text
         row = compare(self._first, self.posterior).agreement.set_index("level").loc["recommended"]
         numbers = f"{row['clusters_a']:.0f} and {row['clusters_b']:.0f}"
-        return f"{said}; recommended clusters: {numbers}, ARI {row['ari']:.2f}"
+        return f"{text}; recommended clusters: {numbers}, ARI {row['ari']:.2f}"
 
 
 def rerun(posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None) -> Rerun:
@@ -74,31 +74,31 @@ def rerun(posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool
         If ``corpus`` is not the corpus of the fit, if documents were added after the fit, if the fit was stopped within
         an iteration, or if its settings are not known.
     """
-    about = posterior.provenance
+    provenance = posterior.provenance
     if not posterior.was_fitted_on(corpus):
         raise ValueError("the fit cannot be run again: the corpus is not the corpus of the fit")
-    if about.get("updates") or about.get("stream"):
+    if provenance.get("updates") or provenance.get("stream"):
         raise ValueError("documents were added to this fit; only the fit before its updates can be run again")
-    iterations = about.get("stopped_at", about.get("iterations"))
-    if iterations is None or "seed" not in about:
+    iterations = provenance.get("stopped_at", provenance.get("iterations"))
+    if iterations is None or "seed" not in provenance:
         raise ValueError("the posterior does not record the iterations and the seed of its fit")
     if iterations != int(iterations):
         raise ValueError(f"the fit was stopped at iteration {iterations:.4g}; finish it with mc2 fit")
-    model, engine = specified_in(about, threads)
-    lengths: dict[str, Any] = {"iterations": int(iterations), "chains": len(about.get("chains") or [1])}
+    model, engine = specified_in(provenance, threads)
+    lengths: dict[str, Any] = {"iterations": int(iterations), "chains": len(provenance.get("chains") or [1])}
     if engine.keeps_samples:
-        lengths |= {"thin": about["thin"], "burn_in": burn_in_of(posterior)}
-    done = fit(corpus, model, engine, seed=about["seed"], progress=progress, **lengths)
-    again = done.posterior
-    add_hierarchy(again, corpus, done.provenance["inferred"])
-    for merge in about.get("merged", []):
-        again = merge_clusters(again, merge["clusters"])
-    first, second = posterior.arrays(), Posterior.from_arrays(again.arrays(), "the rerun").arrays()  # as from a file
+        lengths |= {"thin": provenance["thin"], "burn_in": burn_in_of(posterior)}
+    result = fit(corpus, model, engine, seed=provenance["seed"], progress=progress, **lengths)
+    repeated = result.posterior
+    add_hierarchy(repeated, corpus, result.provenance["inferred"])
+    for merge in provenance.get("merged", []):
+        repeated = merge_clusters(repeated, merge["clusters"])
+    first, second = posterior.arrays(), Posterior.from_arrays(repeated.arrays(), "the rerun").arrays()  # as from a file
     names = [name for name in {**first, **second} if name != "meta" and not name.startswith(_OF_DOCUMENTS)]
     if posterior.hierarchy is None:  # the first run did not compute one
         names = [name for name in names if not name.startswith("hierarchy.")]
     differing = [name for name in names if not _is_equal(first.get(name), second.get(name))]
-    return Rerun(again, differing, other_versions(posterior), posterior)
+    return Rerun(repeated, differing, other_versions(posterior), posterior)
 
 
 def _is_equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
@@ -113,10 +113,10 @@ def other_versions(posterior: Posterior) -> list[str]:
     Each entry names the version of the fit and the present one. A fit that does not record its versions gives one entry
     that says so.
     """
-    about, now = posterior.provenance, environment()
-    if "versions" not in about:
+    provenance, current = posterior.provenance, environment()
+    if "versions" not in provenance:
         return ["the fit does not record its versions"]
-    before, present = (one["versions"] | {"commit": _short(one.get("git_commit"))} for one in (about, now))
+    before, present = (one["versions"] | {"commit": _short(one.get("git_commit"))} for one in (provenance, current))
     return [f"{name} {one}, now {present.get(name)}" for name, one in before.items() if one != present.get(name)]
 
 

@@ -37,7 +37,7 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
         if not variable.is_number:
             column = table["value"].map({value: i for i, value in enumerate(variable.names)})
         of_rows = zip(table["of"], table["number"], column, strict=True)
-        parts[name].append(table.assign(is_notable=[sign[what][n - 1, i] != 0 for what, n, i in of_rows]))
+        parts[name].append(table.assign(is_notable=[sign[kind][n - 1, i] != 0 for kind, n, i in of_rows]))
     columns = {"shares": [*_BY_VALUE, "is_notable"], "trends": [*_BY_STEP, "is_notable"]}
     tables = {
         name: pd.concat(several, ignore_index=True) if several else pd.DataFrame(columns=columns[name])
@@ -108,50 +108,50 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
     for one in variables:
         several = 0 if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr).max(initial=0)
         if several > 1 or len(one.names) > MAX_VALUES:
-            many = "several values of" if several > 1 else f"{len(one.names)} values of"
-            raise ValueError(f"documents have {many} {one.name!r}; effects need a number, or one of few values")
+            number = "several values of" if several > 1 else f"{len(one.names)} values of"
+            raise ValueError(f"documents have {number} {one.name!r}; effects need a number, or one of few values")
         chosen &= ~np.isnan(one.values) if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr) > 0
-    seen = np.flatnonzero(chosen)
-    if not len(seen):
+    observed = np.flatnonzero(chosen)
+    if not len(observed):
         raise ValueError(f"no document has all of {', '.join(one.name for one in variables)}")
-    columns = [np.ones(len(seen))]
+    columns = [np.ones(len(observed))]
     rows: list[tuple[str, str | None, str | None, int]] = []
-    for one in variables:
-        if one.is_number:
-            columns.append(one.values[seen] - one.values[seen].mean())
-            rows.append((one.name, None, None, len(seen)))
+    for variable in variables:
+        if variable.is_number:
+            columns.append(variable.values[observed] - variable.values[observed].mean())
+            rows.append((variable.name, None, None, len(observed)))
             continue
-        has = (one.values[seen] > 0).toarray()
+        has = (variable.values[observed] > 0).toarray()
         counts = has.sum(axis=0)
         order = [int(value) for value in np.argsort(-counts, kind="stable") if counts[value] > 0]
         for value in order[1:]:
             columns.append(has[:, value].astype(np.float64))
-            rows.append((one.name, one.names[value], one.names[order[0]], int(counts[value])))
-    x, tokens = np.column_stack(columns), sp.csr_matrix(description.document_topics[seen])
+            rows.append((variable.name, variable.names[value], variable.names[order[0]], int(counts[value])))
+    x, tokens = np.column_stack(columns), sp.csr_matrix(description.document_topics[observed])
     length = np.asarray(tokens.sum(axis=1)).ravel()
     weigh = sp.diags(1.0 / np.where(length > 0, length, 1.0))
     share = (weigh @ tokens).toarray()
-    inside = description.documents_of[:, seen].T.toarray()
+    inside = description.documents_of[:, observed].T.toarray()
     of_samples = {
-        "cluster": (sample[seen] @ nodes for sample, nodes in description.matched_samples),
-        "topic": ((weigh @ sp.csr_matrix(several)[seen]).toarray() for several in description.matched_topics),
+        "cluster": (sample[observed] @ nodes for sample, nodes in description.matched_samples),
+        "topic": ((weigh @ sp.csr_matrix(several)[observed]).toarray() for several in description.matched_topics),
     }
     parts = []
-    for what, y, weight in (("cluster", inside, np.ones(len(seen))), ("topic", share, length)):
+    for kind, y, weight in (("cluster", inside, np.ones(len(observed))), ("topic", share, length)):
         if not y.shape[1]:  # a fit to contexts only has no topics
             continue
         pull = _regression(x, weight)
         effect, variance = _coefficients(x, y, pull)
-        of_each = [_coefficients(x, one, pull) for one in of_samples[what]]
+        of_each = [_coefficients(x, one, pull) for one in of_samples[kind]]
         if len(of_each) > 1:
             effects_of, variances = (np.array(part) for part in zip(*of_each, strict=True))
             effect = effects_of.mean(axis=0)
             between = (1.0 + 1.0 / len(of_each)) * np.var(effects_of, axis=0, ddof=1)
             variance = variances.mean(axis=0) + between
-        half = stats.t.ppf(0.5 + INTERVAL / 2.0, len(seen) - x.shape[1]) * np.sqrt(variance)
+        half = stats.t.ppf(0.5 + INTERVAL / 2.0, len(observed) - x.shape[1]) * np.sqrt(variance)
         m = y.shape[1]
         part = pd.DataFrame(rows * m, columns=["context", "value", "reference", "documents"])
-        part.insert(0, "of", what)
+        part.insert(0, "of", kind)
         part.insert(1, "number", np.repeat(np.arange(m) + 1, len(rows)))
         for name, table in (("effect", effect), ("low", effect - half), ("high", effect + half)):
             part[name] = table[1:].T.ravel()
@@ -183,16 +183,16 @@ def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.nd
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
     """Return a table with one row per cluster or topic and row of ``into``, (n, J) CSR of ones."""
     documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
-    for what, (count, share, low, high) in (
+    for kind, (count, share, low, high) in (
         ("cluster", _of_clusters(description, into)),
         ("topic", _of_topics(description, into)),
     ):
         n, m = share.shape
         columns = {"documents": np.tile(documents.astype(np.int64), m)}
         columns |= {"count": count.T.ravel(), "share": share.T.ravel(), "low": low.T.ravel(), "high": high.T.ravel()}
-        named = {name: np.tile(values, m) for name, values in rows.items()}
+        keys = {name: np.tile(values, m) for name, values in rows.items()}
         number = np.repeat(np.arange(m) + 1, n)
-        parts.append(pd.DataFrame({"of": what, "number": number, "context": variable.name, **named, **columns}))
+        parts.append(pd.DataFrame({"of": kind, "number": number, "context": variable.name, **keys, **columns}))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -75,12 +75,12 @@ def write_sheet(
     if not questions:
         raise ValueError("there are no questions: fewer than two clusters are recommended, or no word tells them apart")
     sheet = storage.digest_value(questions)[:8]
-    most = max(len(one["options"]) for one in questions)
+    n_options = max(len(one["options"]) for one in questions)
     rows = [
-        [sheet, number, one["kind"], *one["options"], *[""] * (most - len(one["options"])), ""]
+        [sheet, number, one["kind"], *one["options"], *[""] * (n_options - len(one["options"])), ""]
         for number, one in enumerate(questions, start=1)
     ]
-    columns = ["sheet", "question", "kind", *(f"option_{one + 1}" for one in range(most)), "answer"]
+    columns = ["sheet", "question", "kind", *(f"option_{one + 1}" for one in range(n_options)), "answer"]
     with storage.replacing_folder(folder) as new:
         pd.DataFrame(rows, columns=columns).to_csv(new / "sheet.csv", index=False)
         (new / "sheet.html").write_text(_form(sheet, questions), encoding="utf-8")
@@ -96,16 +96,16 @@ def _key(fit: str | os.PathLike[str], sheet: str) -> Path:
 def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
     """Return the questions as an HTML page with a button that saves the answers."""
     parts = []
-    for number, one in enumerate(questions, start=1):
+    for number, question in enumerate(questions, start=1):
         labels = [
-            f'<label><input type="radio" name="q{number}" value="{place}"> {html.escape(option)}</label>'
-            for place, option in enumerate(one["options"], start=1)
+            f'<label><input type="radio" name="q{number}" value="{position}"> {html.escape(option)}</label>'
+            for position, option in enumerate(question["options"], start=1)
         ]
-        asked = f"{number} of {len(questions)}: {_ASKED[one['kind']]}"
-        parts.append(f"<fieldset><legend>{asked}</legend>{''.join(labels)}</fieldset>")
-    about = "<p>One option in each question comes from another group. Choose it, also if you have to guess.</p>"
+        legend = f"{number} of {len(questions)}: {_ASKED[question['kind']]}"
+        parts.append(f"<fieldset><legend>{legend}</legend>{''.join(labels)}</fieldset>")
+    introduction = "<p>One option in each question comes from another group. Choose it, also if you have to guess.</p>"
     save = '<p><button type="button" id="save">Save answers.csv</button> <span id="left" role="status"></span></p>'
-    body = f'<form data-sheet="{sheet}"><h1>Which one does not belong?</h1>{about}{"".join(parts)}{save}</form>'
+    body = f'<form data-sheet="{sheet}"><h1>Which one does not belong?</h1>{introduction}{"".join(parts)}{save}</form>'
     script = resources.files("mc2core.explore").joinpath("assets", "sheet.js").read_text(encoding="utf-8")
     return pages.page("Which one does not belong?", body, _STYLE, [script])
 
@@ -118,20 +118,20 @@ def _questions(description: Description, shown: Sequence[str], seed: int) -> lis
     clusters = tables["clusters"]["cluster"].tolist()
     words = words[words["cluster"].isin(clusters) & (words["lift"] > 1.0)].sort_values(["cluster", "by_relevance"])
     columns = {word: column for column, word in enumerate(description.corpus.vocabulary)}
-    made: dict[str, list[dict[str, Any]]] = {"words": [], "documents": []}
+    sets: dict[str, list[dict[str, Any]]] = {"words": [], "documents": []}
     for cluster in clusters:
-        own = words[words["cluster"] == cluster]["word"].tolist()
+        top_words = words[words["cluster"] == cluster]["word"].tolist()
         rare = description.node_words(np.array([cluster - 1]))[0] < description.word_share
-        others = words[words["cluster"] != cluster].groupby("cluster")["word"].head(WORDS)
-        intruders = [one for one in dict.fromkeys(others) if rare[columns[one]] and one not in own]
-        made["words"] += _question(rng, "words", cluster, own[:WORDS], intruders)
+        other_words = words[words["cluster"] != cluster].groupby("cluster")["word"].head(WORDS)
+        intruders = [one for one in dict.fromkeys(other_words) if rare[columns[one]] and one not in top_words]
+        sets["words"] += _question(rng, "words", cluster, top_words[:WORDS], intruders)
         typical = documents[documents["cluster"] == cluster]["document"].to_numpy() - 1
         part = documents[documents["cluster"].isin(clusters) & (documents["cluster"] != cluster)]["document"] - 1
-        far = part[description.in_recommended[part, cluster - 1] < _NEAR]
+        distant = part[description.in_recommended[part, cluster - 1] < _NEAR]
         inside = [shown[one][:LONGEST] for one in rng.permutation(typical)[:DOCUMENTS]]
-        outside = [shown[one][:LONGEST] for one in far]
-        made["documents"] += _question(rng, "documents", cluster, inside, [one for one in outside if one not in inside])
-    return [part[one] for part in made.values() for one in rng.permutation(len(part))]
+        outside = [shown[one][:LONGEST] for one in distant]
+        sets["documents"] += _question(rng, "documents", cluster, inside, [one for one in outside if one not in inside])
+    return [part[one] for part in sets.values() for one in rng.permutation(len(part))]
 
 
 def _question(
@@ -170,26 +170,26 @@ def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) ->
             f"{answers} has answers to the question sheet {', '.join(sheets) or '(none)'}, which is none of {fit}"
         )
     questions = storage.read_json(_key(fit, sheets[0]))["questions"]
-    given: dict[int, int] = {}
+    responses: dict[int, int] = {}
     for line, (number, answer) in enumerate(table[["question", "answer"]].itertuples(index=False), start=2):
         where = f"{answers}, line {line}"
         if not number.isdecimal() or not 1 <= int(number) <= len(questions):
             raise ValueError(f"{where}: question is {number!r}; it must be from 1 to {len(questions)}")
-        if int(number) in given:
+        if int(number) in responses:
             raise ValueError(f"{where}: question {number} is answered above")
-        most = len(questions[int(number) - 1]["options"])
-        if answer.strip() and not (answer.strip().isdecimal() and 1 <= int(answer) <= most):
-            raise ValueError(f"{where}: answer is {answer!r}; it must be the number of an option, from 1 to {most}")
-        given[int(number)] = int(answer.strip() or 0)
+        last = len(questions[int(number) - 1]["options"])
+        if answer.strip() and not (answer.strip().isdecimal() and 1 <= int(answer) <= last):
+            raise ValueError(f"{where}: answer is {answer!r}; it must be the number of an option, from 1 to {last}")
+        responses[int(number)] = int(answer.strip() or 0)
     rows = []
     for kind in ("words", "documents"):
-        part = [(one, given.get(number, 0)) for number, one in enumerate(questions, start=1) if one["kind"] == kind]
-        done = [(one, answer) for one, answer in part if answer]
-        missed = [one["cluster"] for one, answer in done if answer != one["answer"]]
-        right, n = len(done) - len(missed), len(done)
+        part = [(one, responses.get(number, 0)) for number, one in enumerate(questions, start=1) if one["kind"] == kind]
+        answered = [(one, answer) for one, answer in part if answer]
+        missed = [one["cluster"] for one, answer in answered if answer != one["answer"]]
+        right, n = len(answered) - len(missed), len(answered)
         between = binomtest(right, n).proportion_ci(LEVEL, "wilson") if n else (np.nan, np.nan)
-        chance = np.mean([1 / len(one["options"]) for one, _ in done]) if n else np.nan
-        found = (right / n if n else np.nan, *between, chance)
-        rows.append((kind, len(part), n, right, *found, " ".join(map(str, sorted(missed)))))
+        chance = np.mean([1 / len(one["options"]) for one, _ in answered]) if n else np.nan
+        scores = (right / n if n else np.nan, *between, chance)
+        rows.append((kind, len(part), n, right, *scores, " ".join(map(str, sorted(missed)))))
     columns = ["kind", "questions", "answered", "right", "share", "low", "high", "chance", "missed"]
     return pd.DataFrame(rows, columns=columns)

@@ -25,15 +25,15 @@ def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
 
     There are none if all values are equal.
     """
-    seen = np.flatnonzero(~np.isnan(variable.values))
-    values = variable.values[seen]
+    observed = np.flatnonzero(~np.isnan(variable.values))
+    values = variable.values[observed]
     if len(np.unique(values)) < 2:
         return sp.csr_matrix((len(variable.values), 0)), {}
     periods = periods_of(values) if variable.is_date else []
     bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
     steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
     shape = (len(variable.values), len(bounds) - 1)
-    into = sp.csr_matrix((np.ones(len(seen)), (seen, steps)), shape=shape)
+    into = sp.csr_matrix((np.ones(len(observed)), (observed, steps)), shape=shape)
     shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
     return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
 

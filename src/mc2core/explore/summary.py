@@ -24,14 +24,14 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     clusters = tables["clusters"].head(MAX_ROWS)
     drawn = "" if description.drawn is None else f", drawn from {description.n_documents}"
     has_groups = not (description.without_clusters or description.no_groups)
-    found = "no clusters"
+    of_clusters = "no clusters"
     if has_groups:
         recommended, of_fit = values["recommended number of clusters"], values["clusters"]
-        found = counted(int(recommended), "clusters")
-        found += "" if of_fit == recommended else f", recommended of the {of_fit} found"
-        found += "".join(f" ({name} clustering: {size})" for name, size in description.other.items())
+        of_clusters = counted(int(recommended), "clusters")
+        of_clusters += "" if of_fit == recommended else f", recommended of the {of_fit} found"
+        of_clusters += "".join(f" ({name} clustering: {size})" for name, size in description.other.items())
     documents, of_topics = (counted(int(values[name]), name) for name in ("documents", "topics"))
-    head = f"{documents}{drawn}, {found}, {of_topics}"
+    head = f"{documents}{drawn}, {of_clusters}, {of_topics}"
     model = f"{values['model']} by {values['engine']}" if "model" in values else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
     lines += [description.no_groups, ""] if description.no_groups else []
@@ -42,27 +42,27 @@ def summary(description: Description, tables: Tables, title: str) -> str:
         lines += [""]
     if "clusters by run" in values:
         lines += [f"{plain(values['clusters by run'].capitalize())}.", ""]
-    for name, said in values.items():
-        lines += [f"**{plain(said)}.**", ""] if name.startswith("warning ") else []
+    for name, value in values.items():
+        lines += [f"**{plain(value)}.**", ""] if name.startswith("warning ") else []
     if has_groups:
         columns = {"cluster": clusters["cluster"], "name": clusters["name"], "documents": clusters["documents"]}
         columns["share"] = clusters["share"].map("{:.1%}".format)
         columns |= _words(clusters)
         for variable in variables_of(description):
             if variable.role != LABEL:
-                columns[variable.column] = clusters["cluster"].map(_who_and_when(tables, variable.name))
+                columns[variable.column] = clusters["cluster"].map(_describe_values(tables, variable.name))
         lines += ["## Clusters", "", *_table(pd.DataFrame(columns)), ""]
     lines += ["## Topics", ""]
-    if said := coherence.in_words(tables["topics"]):
-        lines += [said, ""]
+    if sentence := coherence.in_words(tables["topics"]):
+        lines += [sentence, ""]
     topics = tables["topics"].head(MAX_ROWS)
     shares = topics["share"].map("{:.1%}".format)
-    named = {"topic": topics["topic"], "name": topics["name"], "share": shares}
+    topic_columns = {"topic": topics["topic"], "name": topics["name"], "share": shares}
     if "npmi" in topics:
-        named["coherent"] = coherence.is_coherent(topics).map({True: "yes", False: "no"})
-    named |= _words(topics)
-    lines += [*_table(pd.DataFrame(named)), "", f"## {limits.TITLE}", ""]
-    return "\n".join([*lines, *(f"- {plain(said)}" for said in limits.sentences(description, tables)), ""])
+        topic_columns["coherent"] = coherence.is_coherent(topics).map({True: "yes", False: "no"})
+    topic_columns |= _words(topics)
+    lines += [*_table(pd.DataFrame(topic_columns)), "", f"## {limits.TITLE}", ""]
+    return "\n".join([*lines, *(f"- {plain(sentence)}" for sentence in limits.sentences(description, tables)), ""])
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
@@ -70,13 +70,13 @@ def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
     return {"words": table["distinctive_words"]} if "distinctive_words" in table else {}
 
 
-def _who_and_when(tables: Tables, name: str) -> pd.Series:
+def _describe_values(tables: Tables, name: str) -> pd.Series:
     """Return, per cluster, the three commonest values of a variable, or the quartiles of its numbers."""
     values, numbers = tables.get("cluster_values"), tables.get("cluster_numbers")
     if values is not None and (values["context"] == name).any():
         common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")
-        said = common["value"].astype(str) + common["share"].map(" {:.0%}".format)
-        return said.groupby(common["cluster"]).agg(", ".join)
+        texts = common["value"].astype(str) + common["share"].map(" {:.0%}".format)
+        return texts.groupby(common["cluster"]).agg(", ".join)
     if numbers is None or not (numbers["context"] == name).any():  # missing in every document
         return pd.Series(dtype=object)
     of_name = numbers[numbers["context"] == name].set_index("cluster")

@@ -105,15 +105,15 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
 def _rounded(numbers: pd.Series) -> pd.Series:
     """Return numbers as text with three digits, and more if the values of a column differ in later digits."""
 
-    def whole(number: float) -> int:
+    def integer_digits(number: float) -> int:
         return int(np.floor(np.log10(abs(number)))) + 1 if 0 < abs(number) < np.inf else 1
 
     spread = numbers.max() - numbers.min()
-    places = 3 - whole(spread) if spread > 0 else 0
+    places = 3 - integer_digits(spread) if spread > 0 else 0
 
     def text(number: float) -> str:
-        digits = min(max(3, whole(number) + places), _MOST_DIGITS)
-        return f"{number:.{digits}g}" if whole(number) <= digits else f"{number:.0f}"
+        digits = min(max(3, integer_digits(number) + places), _MOST_DIGITS)
+        return f"{number:.{digits}g}" if integer_digits(number) <= digits else f"{number:.0f}"
 
     return numbers.map(text, na_action="ignore").astype(object)
 
@@ -146,7 +146,7 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
         ),
         **(_counts(description) if has_clusters else {}),
         "topics": posterior.representative.n_topics,
-        **{f"{what} in 90 % of the samples": between(posterior.interval(what)) for what in shown},
+        **{f"{quantity} in 90 % of the samples": between(posterior.interval(quantity)) for quantity in shown},
         "contexts of the model": ", ".join(
             name if family.strength == 1.0 else f"{name} (strength {family.strength:g})"
             for name, family in sorted(posterior.families.items())
@@ -166,14 +166,14 @@ def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
     if has_clusters:
         chains = posterior.between_chains()
         rows["chains"] = agreement_of(chains) if chains else ONE_CHAIN
-        if not description.no_groups and (said := of_runs(posterior, clusters)) is not None:
-            rows["clusters by run"] = said
+        if not description.no_groups and (sentence := of_runs(posterior, clusters)) is not None:
+            rows["clusters by run"] = sentence
     by_hand = [one.removesuffix(".") for one in merged_by_hand(posterior)]
     warnings = [*by_hand, *advice(posterior, corpus), *description.notes]
-    rows |= {f"warning {i}": said for i, said in enumerate(warnings, 1)}
+    rows |= {f"warning {i}": warning for i, warning in enumerate(warnings, 1)}
     if has_clusters:
-        found = agreement(description, description.n_clusters)
-        rows |= {f"{name} of all clusters": value for name, value in found.items()}
+        scores = agreement(description, description.n_clusters)
+        rows |= {f"{name} of all clusters": value for name, value in scores.items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})
 
 

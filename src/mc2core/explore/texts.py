@@ -41,20 +41,20 @@ def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> l
     nor a file, or if the documents differ.
     """
     if not isinstance(texts, str | os.PathLike):
-        found = [str(one) for one in texts]
+        cells = [str(one) for one in texts]
     elif str(texts) in corpus.documents:
         column = corpus.documents[str(texts)]
         return column.astype(object).where(column.notna(), "").astype(str).tolist()
     elif Path(texts).exists():
         return _of_file(corpus, Path(texts))
     else:
-        known = ", ".join(map(str, corpus.documents.columns)) or "none"
-        raise ValueError(f"texts: {texts} is neither a file nor a kept column ({known}); mc2 import --keep keeps one")
-    if len(found) != corpus.n_documents:
+        columns = ", ".join(map(str, corpus.documents.columns)) or "none"
+        raise ValueError(f"texts: {texts} is neither a file nor a kept column ({columns}); mc2 import --keep keeps one")
+    if len(cells) != corpus.n_documents:
         raise ValueError(
-            f"texts are given for {counted(len(found), 'documents')}, but the corpus has {corpus.n_documents:,}"
+            f"texts are given for {counted(len(cells), 'documents')}, but the corpus has {corpus.n_documents:,}"
         )
-    return found
+    return cells
 
 
 def _of_file(corpus: Corpus, path: Path) -> list[str]:
@@ -63,14 +63,14 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
     by_id = key is not None and key in corpus.documents
     columns = [column, str(key)] if by_id else [column]
     is_bibliography = column == bibliography.TEXT and bibliography.format_of(path) is not None
-    found = bibliography.read(path).cells(path, columns) if is_bibliography else rows_or_faults(path, columns)
-    rows = [row for _, row in found if isinstance(row, list)]
+    lines = bibliography.read(path).cells(path, columns) if is_bibliography else rows_or_faults(path, columns)
+    rows = [row for _, row in lines if isinstance(row, list)]
     if by_id:
-        known = {str(row[1]).strip(): str(row[0] or "") for row in rows}
-        wanted = corpus.documents[key].astype(str)
-        if missing := [one for one in wanted if one not in known]:
+        text_of = {str(row[1]).strip(): str(row[0] or "") for row in rows}
+        keys = corpus.documents[key].astype(str)
+        if missing := [one for one in keys if one not in text_of]:
             raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")
-        return [known[one] for one in wanted]
+        return [text_of[one] for one in keys]
     if (imported := files_of(corpus.imported)) and storage.digest_path(path) not in imported:
         raise ValueError(
             f"{path} is not the file that was imported, or was changed since; import it again, with --id, or keep the "
@@ -90,11 +90,11 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
     A word has a phrase if its commonest neighbour, before or after it, occurs there at least MIN_TIMES times, and in at
     least the share MIN_PHRASE_SHARE of the word's occurrences.
     """
-    known, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
+    terms, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
     for text in texts:
         words = re.findall(r"\w+", text.lower())
         counts.update(words)
-        pairs.update(pair for pair in itertools.pairwise(words) if pair[0] in known and pair[1] in known)
+        pairs.update(pair for pair in itertools.pairwise(words) if pair[0] in terms and pair[1] in terms)
     phrases: dict[str, str] = {}
     for pair, n in sorted(pairs.items(), key=lambda one: (-one[1], one[0])):
         if n >= MIN_TIMES and pair[0] != pair[1]:
@@ -122,5 +122,5 @@ def in_scripts(
 
 def shortened(text: str) -> str:
     """Return the first LONGEST characters of a text."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs cannot be written
-    return whole if len(whole) <= LONGEST else whole[:LONGEST] + " …"
+    clean = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs cannot be written
+    return clean if len(clean) <= LONGEST else clean[:LONGEST] + " …"

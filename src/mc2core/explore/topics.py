@@ -83,9 +83,9 @@ def topic_tables(description: Description, seed: int = 0, with_map: bool = True)
             **emitted.columns,
         }
     )
-    found = found_topics(description)
-    if len(found):
-        topics["found"] = found.mean(axis=0)
+    occurs = found_topics(description)
+    if len(occurs):
+        topics["found"] = occurs.mean(axis=0)
     if with_map:
         topics[["x", "y"]] = topic_map(description, seed)
     of_contexts = _of_contexts(description)
@@ -134,12 +134,12 @@ def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
 def _uses(description: Description) -> pd.DataFrame:
     """Topics with MIN_TOPIC_SHARE of a node's tokens or more."""
     shares = sp.coo_matrix(description.topic_shares[0])
-    kept = shares.data >= MIN_TOPIC_SHARE
+    is_large = shares.data >= MIN_TOPIC_SHARE
     table = pd.DataFrame(
         {
-            "topic": shares.col[kept] + 1,
-            "cluster": np.array(description.nodes)[shares.row[kept]] + 1,
-            "share_of_cluster": shares.data[kept],
+            "topic": shares.col[is_large] + 1,
+            "cluster": np.array(description.nodes)[shares.row[is_large]] + 1,
+            "share_of_cluster": shares.data[is_large],
         }
     )
     return table.sort_values(["topic", "share_of_cluster"], ascending=[True, False], kind="stable", ignore_index=True)
@@ -179,17 +179,17 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
     tokens = sp.csr_matrix(description.document_topics.T)
     of_topic = np.asarray(tokens.sum(axis=1)).ravel()
     length = np.asarray(tokens.sum(axis=0)).ravel()
-    used, known = np.flatnonzero(of_topic > 0), description.once(Associations)
+    used, associations = np.flatnonzero(of_topic > 0), description.once(Associations)
     for variable in variables_of(description):
         if variable.is_number:
-            seen = np.flatnonzero(~np.isnan(variable.values))
-            seen = seen[np.argsort(variable.values[seen], kind="stable")]
-            weights, sorted_values = sp.csr_matrix(tokens[:, seen]), variable.values[seen]
+            observed = np.flatnonzero(~np.isnan(variable.values))
+            observed = observed[np.argsort(variable.values[observed], kind="stable")]
+            weights, sorted_values = sp.csr_matrix(tokens[:, observed]), variable.values[observed]
             for topic in used:
                 cumulative = np.cumsum(weights[[topic]].toarray().ravel())
-                if len(seen) and cumulative[-1] > 0:
+                if len(observed) and cumulative[-1] > 0:
                     places = np.searchsorted(cumulative, np.array([0.25, 0.5, 0.75]) * cumulative[-1])
-                    quarters = sorted_values[np.minimum(places, len(seen) - 1)]
+                    quarters = sorted_values[np.minimum(places, len(observed) - 1)]
                     numbers.append((topic + 1, variable.name, cumulative[-1], *quarters))
         elif variable.role != LABEL:
             has = sp.csr_matrix(variable.values > 0, dtype=np.float64)
@@ -197,7 +197,7 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
             for topic in used:
                 part = counts[[topic]].toarray().ravel()
                 top = top_of(part / of_topic[topic], np.where(base > 0, base, 1.0), part > 0, N_VALUES)
-                notable = known.is_notable("topic", int(topic), variable.name, top.column, top.lift)
+                notable = associations.is_notable("topic", int(topic), variable.name, top.column, top.lift)
                 for i, column in enumerate(top.column):
                     places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
                     shown = part[column], top.probability[i], top.lift[i], *places, bool(notable[i])
@@ -217,14 +217,14 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     observations, of means: topics with similar words or means are close to each other.
     """
     share = fitted_shares(description.posterior)
-    whole = np.full((len(share), 2), np.nan)
+    positions = np.full((len(share), 2), np.nan)
     if not len(share):  # a fit to contexts only
-        return whole
+        return positions
     chosen = np.sort(np.argsort(-share, kind="stable")[:MAX_ON_MAP])
     if description.is_of_observations:
         features = of_numbers.standing(description)[chosen]
     else:
         blocks = (chosen[i : i + _BLOCK] for i in range(0, len(chosen), _BLOCK))
         features = np.vstack([np.sqrt(description.topic_words(block)) for block in blocks])
-    whole[chosen] = flattened(features, _NEIGHBOURS, seed)
-    return whole
+    positions[chosen] = flattened(features, _NEIGHBOURS, seed)
+    return positions

@@ -37,11 +37,11 @@ def to_arviz(trace: pd.DataFrame, burn_in: int | None = None) -> Any:
     arviz = importlib.import_module("arviz")
     last = int(trace.groupby("chain")["iteration"].max().min())
     burn_in = last // 2 if burn_in is None else burn_in
-    kept = trace[trace["iteration"].between(burn_in + 1, last)]
-    if kept.empty:
+    draws = trace[trace["iteration"].between(burn_in + 1, last)]
+    if draws.empty:
         raise ValueError(f"a burn-in of {burn_in} leaves none of {last} iterations")
     values = {
-        str(name): np.stack([part.to_numpy(float) for _, part in kept.groupby("chain")[name]])
+        str(name): np.stack([part.to_numpy(float) for _, part in draws.groupby("chain")[name]])
         for name in trace.columns
         if name not in ("chain", "iteration", "seconds", "tokens")
     }

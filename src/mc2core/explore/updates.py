@@ -17,9 +17,9 @@ def changed_clusters(before: Posterior, after: Posterior, new: Corpus) -> pd.Dat
     cluster that the update added). Old clusters have the numbers and the names of ``before``. ``new`` are the added
     documents (folder ``added`` of the update).
     """
-    now = after.provenance["updates"][-1]
-    old, all_of_them = np.array(now["sizes_before"]), np.array(now["sizes"])
-    n_old = now["n_old_clusters"]
+    update = after.provenance["updates"][-1]
+    old, all_of_them = np.array(update["sizes_before"]), np.array(update["sizes"])
+    n_old = update["n_old_clusters"]
     nobody = np.zeros(new.n_documents, np.int64)
     cuts = ["all" if one.hierarchy is None else one.hierarchy.recommended for one in (before, after)]
     names = names_of(after, new, nobody, cuts[1])[: len(all_of_them)]
@@ -56,12 +56,12 @@ def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd
         table |= {"cluster": cluster + 1, "cluster_name": names[cluster], "new": is_new[cluster]}
         table["probability"] = shares[rows, cluster].round(4)
         if size > 1:
-            others = shares.copy()
-            others[rows, cluster] = -1.0
-            second = others.argmax(axis=1)
+            other_shares = shares.copy()
+            other_shares[rows, cluster] = -1.0
+            second = other_shares.argmax(axis=1)
             table |= {"second": second + 1, "second_probability": shares[rows, second].round(4)}
-    kept = new.documents.add_prefix("document_").reset_index(drop=True)
-    return pd.DataFrame(table).join(kept)
+    metadata = new.documents.add_prefix("document_").reset_index(drop=True)
+    return pd.DataFrame(table).join(metadata)
 
 
 def _in_columns_of(posterior: Posterior, corpus: Corpus) -> Corpus:

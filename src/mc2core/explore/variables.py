@@ -63,47 +63,47 @@ def variables_of(description: Description) -> list[Variable]:
     ``LONGEST`` characters, and at most ``MAX_KINDS`` different values (and at most half as many as documents). They
     count as numbers if there are several values, but not a different value per document, as for ids.
     """
-    corpus, found = description.corpus, []
+    corpus, variables = description.corpus, []
     imported = (corpus.imported or {}).get("settings", {}).get("contexts", ())
     for name, context in sorted(corpus.contexts.items()):
         role = MODELLED if name in description.posterior.families else CONTEXT
         if corpus.context_kinds[name] == "vector":
             continue
         if sp.issparse(context):
-            found.append(Variable(name, role, sp.csr_matrix(context), context_names(corpus, name)))
+            variables.append(Variable(name, role, sp.csr_matrix(context), context_names(corpus, name)))
         else:
             is_date = any(re.fullmatch(rf"{re.escape(name)}(=.*)?:date", one) for one in imported)
-            found.append(Variable(name, role, own_unit(corpus, name), [], is_date))
-    taken = {one.name for one in found}
+            variables.append(Variable(name, role, own_unit(corpus, name), [], is_date))
+    names = {one.name for one in variables}
     for name in map(str, corpus.documents.columns):
-        kept = None if name in taken else _of_column(name, corpus.documents[name])
-        found += [kept] if kept else []
+        variable = None if name in names else _of_column(name, corpus.documents[name])
+        variables += [variable] if variable else []
     if corpus.labels is not None:
-        name = "label" if all(one.name != "label" for one in found) else "true label"
-        found.append(Variable(name, LABEL, labels_table(corpus), label_names(corpus)))
-    return found
+        name = "label" if all(one.name != "label" for one in variables) else "true label"
+        variables.append(Variable(name, LABEL, labels_table(corpus), label_names(corpus)))
+    return variables
 
 
 def _of_column(name: str, column: pd.Series) -> Variable | None:
     text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
-    given = text[text != ""]
-    numbers = pd.to_numeric(given, errors="coerce")
-    if len(given) and numbers.notna().all() and np.isfinite(numbers).all():
+    filled = text[text != ""]
+    numbers = pd.to_numeric(filled, errors="coerce")
+    if len(filled) and numbers.notna().all() and np.isfinite(numbers).all():
         is_measured = numbers.nunique() > 1 and not (numbers.nunique() == len(numbers) and (numbers % 1 == 0).all())
-        whole = np.full(len(column), np.nan)
-        whole[np.flatnonzero(text != "")] = numbers
-        return Variable(name, KEPT, whole, []) if is_measured else None
-    if len(given) and given.str.fullmatch(_DATE).all():
+        values = np.full(len(column), np.nan)
+        values[np.flatnonzero(text != "")] = numbers
+        return Variable(name, KEPT, values, []) if is_measured else None
+    if len(filled) and filled.str.fullmatch(_DATE).all():
         dates = np.full(len(column), np.nan)
         try:
-            dates[np.flatnonzero(text != "")] = [parse_date(one) for one in given]
+            dates[np.flatnonzero(text != "")] = [parse_date(one) for one in filled]
             return Variable(name, KEPT, dates, [], is_date=True)
         except ValueError:  # looks like dates
             pass
-    kinds = np.unique(given)
-    if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or given.str.len().max() > LONGEST:
+    kinds = np.unique(filled)
+    if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or filled.str.len().max() > LONGEST:
         return None
-    rows, columns = np.flatnonzero(text != ""), np.searchsorted(kinds, given)
+    rows, columns = np.flatnonzero(text != ""), np.searchsorted(kinds, filled)
     table = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(column), len(kinds)))
     return Variable(name, KEPT, table, kinds.tolist())
 
@@ -134,6 +134,6 @@ def labels_table(corpus: Corpus) -> sp.csr_matrix:
     labels: Any = corpus.labels
     if sp.issparse(labels):
         return sp.csr_matrix(labels)
-    known = np.flatnonzero(labels >= 0)
+    labelled = np.flatnonzero(labels >= 0)
     shape = (len(labels), len(label_names(corpus)))
-    return sp.csr_matrix((np.ones(len(known)), (known, labels[known])), shape)
+    return sp.csr_matrix((np.ones(len(labelled)), (labelled, labels[labelled])), shape)

@@ -62,40 +62,40 @@ class Emitted(NamedTuple):
 
 
 def of_words(
-    what: str,
+    kind: str,
     tops: Sequence[Top],
     vocabulary: Sequence[str],
     siblings: Sequence[Sequence[int]] = (),
     phrases: Mapping[str, str] = MappingProxyType({}),
 ) -> Emitted:
-    """Return the words of each cluster or topic (``what``), in their order.
+    """Return the words of each cluster or topic (``kind``), in their order.
 
     ``siblings`` are groups of positions, such as the clusters of a cut. Words that are as distinctive of one sibling
     as of another are in their names only if no other words distinguish them. Equal names of siblings are continued by
     their next words, if these differ.
     """
     columns = {
-        "words": [said(vocabulary, top, top.by_probability) for top in tops],
-        "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
+        "words": [join_names(vocabulary, top, top.by_probability) for top in tops],
+        "distinctive_words": [join_names(vocabulary, top, top.by_relevance) for top in tops],
     }
-    table = words_table(what, list(enumerate(tops, start=1)), vocabulary)
+    table = words_table(kind, list(enumerate(tops, start=1)), vocabulary)
     shared: dict[int, set[int]] = {}
     for group in siblings:
         shared |= _shared(dict(zip(group, (tops[one] for one in group), strict=True)))
 
-    def named(place: int, n: int = N_NAME) -> str:
-        return name_of(vocabulary, tops[place], shared.get(place, set()), phrases, n)
+    def name_at(position: int, n: int = N_NAME) -> str:
+        return name_of(vocabulary, tops[position], shared.get(position, set()), phrases, n)
 
-    names = [named(place) for place in range(len(tops))]
+    names = [name_at(position) for position in range(len(tops))]
     for group in siblings:
-        for same in with_same(group, names):
+        for namesakes in with_same(group, names):
             for n in range(N_NAME + 1, 2 * N_NAME + 1):
-                longer = [named(place, n) for place in same]
-                if len(set(longer)) == len(same):
-                    for place, name in zip(same, longer, strict=True):
-                        names[place] = name
+                longer = [name_at(position, n) for position in namesakes]
+                if len(set(longer)) == len(namesakes):
+                    for position, name in zip(namesakes, longer, strict=True):
+                        names[position] = name
                     break
-    return Emitted(names, columns, {f"{what}_words": table})
+    return Emitted(names, columns, {f"{kind}_words": table})
 
 
 def with_same(group: Sequence[int], names: Sequence[str]) -> list[list[int]]:
@@ -103,7 +103,7 @@ def with_same(group: Sequence[int], names: Sequence[str]) -> list[list[int]]:
     by_name: dict[str, list[int]] = {}
     for one in group:
         by_name.setdefault(names[one], []).append(one)
-    return [same for same in by_name.values() if len(same) > 1]
+    return [members for members in by_name.values() if len(members) > 1]
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
@@ -128,7 +128,7 @@ def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: i
     return Top(columns[chosen], p[chosen], lift[chosen], place_p[chosen], place_relevance[chosen])
 
 
-def said(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
+def join_names(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
     """Return the first ``n`` names by the ranks ``places``, separated by spaces."""
     order = np.argsort(places)[:n]
     return " ".join(names[top.column[one]] for one in order)
@@ -150,10 +150,10 @@ def name_of(
     scores = _scores(top)
     order = np.lexsort((top.by_relevance, -scores))
     first = order[:N_SHOWN][scores[order[:N_SHOWN]] > 0.0]
-    tells = first[~np.isin(top.column[first], list(shared))]
-    for one in [*tells, *order[~np.isin(order, tells)]]:
-        word = vocabulary[top.column[one]]
-        if not any(_is_form_of(word, other) for said in chosen for other in said.split()):
+    distinctive = first[~np.isin(top.column[first], list(shared))]
+    for position in [*distinctive, *order[~np.isin(order, distinctive)]]:
+        word = vocabulary[top.column[position]]
+        if not any(_is_form_of(word, other) for name in chosen for other in name.split()):
             chosen.append(phrases.get(word, word))
         if len(chosen) == n:
             break
@@ -196,31 +196,31 @@ def _is_form_of(one: str, other: str) -> bool:
     return len(short) >= 3 and len(long) - len(short) <= 2 + (len(short) > 3) and long.startswith(short)
 
 
-def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:
+def words_table(kind: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:
     """Return one row per column of each :class:`Top` in ``parts``, which are pairs (number, top); ranks are from 1."""
     return pd.DataFrame(
         {
-            what: np.repeat([number for number, _ in parts], [len(top.column) for _, top in parts]),
+            kind: np.repeat([number for number, _ in parts], [len(top.column) for _, top in parts]),
             "word": [names[column] for _, top in parts for column in top.column],
             "probability": [one for _, top in parts for one in top.probability],
             "lift": [one for _, top in parts for one in top.lift],
-            "by_probability": [place + 1 for _, top in parts for place in top.by_probability],
-            "by_relevance": [place + 1 for _, top in parts for place in top.by_relevance],
+            "by_probability": [rank + 1 for _, top in parts for rank in top.by_probability],
+            "by_relevance": [rank + 1 for _, top in parts for rank in top.by_relevance],
         }
     )
 
 
 # -- names that someone gave ---------------------------------------------------------------------------------------
-def names_table(what: str, given: Names, emitted: Emitted, levels: Sequence[str]) -> pd.DataFrame:
-    """Return the names of all clusters or topics (``what``), as :func:`read_names` reads them.
+def names_table(kind: str, user_names: Names, emitted: Emitted, levels: Sequence[str]) -> pd.DataFrame:
+    """Return the names of all clusters or topics (``kind``), as :func:`read_names` reads them.
 
     The columns are of, number, level (of a cluster: "recommended", or the size of its clustering), name, default (by
     its words) and words (the likeliest).
     """
-    named, numbers = given.get(what, {}), range(1, len(emitted.names) + 1)
-    names = [named.get(number) or name for number, name in zip(numbers, emitted.names, strict=True)]
+    renamed, numbers = user_names.get(kind, {}), range(1, len(emitted.names) + 1)
+    names = [renamed.get(number) or name for number, name in zip(numbers, emitted.names, strict=True)]
     columns = {"number": numbers, "level": levels, "name": names, "default": emitted.names}
-    return pd.DataFrame({"of": what, **columns, "words": emitted.columns.get("words", "")})
+    return pd.DataFrame({"of": kind, **columns, "words": emitted.columns.get("words", "")})
 
 
 def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -238,27 +238,27 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
     if missing := [name for name in ("of", "number", "name") if name not in table]:
         raise ValueError(f"{path} has no column {missing[0]!r}; it needs of, number and name, as in names.csv")
     table["name"] = table["name"].str.split().str.join(" ")
-    names: dict[str, dict[int, str]] = {what: {} for what in NAMED}
-    for line, (what, number, name) in enumerate(table[["of", "number", "name"]].itertuples(index=False), start=2):
+    names: dict[str, dict[int, str]] = {kind: {} for kind in NAMED}
+    for line, (kind, number, name) in enumerate(table[["of", "number", "name"]].itertuples(index=False), start=2):
         where = f"{path}, line {line}"
-        if what not in names:
-            raise ValueError(f"{where}: 'of' is {what!r}; it must be one of {', '.join(NAMED)}")
+        if kind not in names:
+            raise ValueError(f"{where}: 'of' is {kind!r}; it must be one of {', '.join(NAMED)}")
         if not number.isdecimal():
-            raise ValueError(f"{where}: {number!r} is not a number of a {what}")
+            raise ValueError(f"{where}: {number!r} is not a number of a {kind}")
         if not name:
-            raise ValueError(f"{where}: the name of {what} {number} is empty")
-        if names[what].setdefault(int(number), name) != name:
-            raise ValueError(f"{where}: {what} {number} has another name above")
+            raise ValueError(f"{where}: the name of {kind} {number} is empty")
+        if names[kind].setdefault(int(number), name) != name:
+            raise ValueError(f"{where}: {kind} {number} has another name above")
     return table.assign(number=table["number"].astype(int))
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:
     """Raise ValueError if ``names`` has other keys than NAMED, or numbers outside 1 to ``most``."""
-    for what, given in names.items():
-        if what not in most:
-            raise ValueError(f"{what!r} cannot have names; only these can: {', '.join(NAMED)}")
-        for number, name in given.items():
-            if not 1 <= number <= most[what]:
-                raise ValueError(f"a name is given to {what} {number}, but there are {most[what]}")
+    for kind, part in names.items():
+        if kind not in most:
+            raise ValueError(f"{kind!r} cannot have names; only these can: {', '.join(NAMED)}")
+        for number, name in part.items():
+            if not 1 <= number <= most[kind]:
+                raise ValueError(f"a name is given to {kind} {number}, but there are {most[kind]}")
             if not isinstance(name, str) or not name.strip():
-                raise ValueError(f"the name of {what} {number} is {name!r}; it must be a text")
+                raise ValueError(f"the name of {kind} {number} is {name!r}; it must be a text")

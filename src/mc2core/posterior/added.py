@@ -114,9 +114,9 @@ class GrownHierarchy(Hierarchy):
         if self.whole is not None:
             return super().at(size)
         old = self.earlier.at(self._old_size(size))
-        names, found = np.unique(old, return_inverse=True)
+        names, labels = np.unique(old, return_inverse=True)
         names = np.append(names, self.earlier.n_clusters + np.arange(self._n_new))
-        return np.concatenate([old, names[self._numbers(found, self._old_size(size), size)]]).astype(np.int32)
+        return np.concatenate([old, names[self._numbers(labels, self._old_size(size), size)]]).astype(np.int32)
 
     def probability(self, size: int) -> np.ndarray | None:
         if self.whole is not None:
@@ -142,13 +142,13 @@ class GrownHierarchy(Hierarchy):
             raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         return max(size - self._n_new, 1)
 
-    def _shares(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:
-        n_old, n_new = len(found), size - old_size
+    def _shares(self, cut: np.ndarray, old_size: int, size: int) -> np.ndarray:
+        n_old, n_new = len(cut), size - old_size
         label = np.where(self.label < n_new, self.label, -1)
         total = np.zeros((len(label), size))
         for cluster in self.of_samples:
             k = int(cluster.max(initial=0)) + 1
-            of_old = np.hstack([shares_of(found, old_size, cluster[:n_old], k), np.zeros((k, n_new))])
+            of_old = np.hstack([shares_of(cut, old_size, cluster[:n_old], k), np.zeros((k, n_new))])
             is_new = np.bincount(cluster[:n_old], minlength=k) == 0
             if n_new and is_new.any() and (label >= 0).any():
                 of_new = shares_of(label, n_new, cluster[n_old:], k)
@@ -156,9 +156,9 @@ class GrownHierarchy(Hierarchy):
             total += of_old[cluster[n_old:]]
         return total / len(self.of_samples)
 
-    def _numbers(self, found: np.ndarray, old_size: int, size: int) -> np.ndarray:
+    def _numbers(self, cut: np.ndarray, old_size: int, size: int) -> np.ndarray:
         """Return (B,) int32: the likeliest old cluster of each added document, or its new cluster."""
-        likeliest = self._shares(found, old_size, size)[:, :old_size].argmax(axis=1)
+        likeliest = self._shares(cut, old_size, size)[:, :old_size].argmax(axis=1)
         is_new = (self.label >= 0) & (self.label < size - old_size)
         return np.where(is_new, old_size + self.label, likeliest).astype(np.int32)
 
@@ -169,9 +169,9 @@ def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> P
     Added documents get the clusters of the consensus of the samples. ``changed`` are further attributes that change.
     """
     old, n_before, k = posterior.cluster, len(posterior.cluster), posterior.representative.n_clusters
-    first, answering = posterior._first, posterior._answering
-    several = [samples[one].cluster for one in answering]
-    cluster = consensus.consensus(several, answering.index(first))
+    first, numbers = posterior._first, posterior._sample_numbers
+    several = [samples[one].cluster for one in numbers]
+    cluster = consensus.consensus(several, numbers.index(first))
     cluster[:n_before] = old
     new, sizes = np.unique(cluster[n_before:][cluster[n_before:] >= k], return_counts=True)
     new = new[np.argsort(-sizes, kind="stable")]
@@ -203,16 +203,16 @@ def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, up
     old = hierarchy.at(hierarchy.n_clusters)
     samples = [one[: rows.stop] for one in several]
     plain = GrownHierarchy.of(hierarchy, samples, np.zeros(len(label), np.int32), label)
-    names, found = np.unique(old, return_inverse=True)
-    cluster = names[plain._numbers(found, hierarchy.n_clusters, plain.n_clusters).clip(max=len(names) - 1)]
+    names, labels = np.unique(old, return_inverse=True)
+    cluster = names[plain._numbers(labels, hierarchy.n_clusters, plain.n_clusters).clip(max=len(names) - 1)]
     return GrownHierarchy.of(hierarchy, samples, cluster, label)
 
 
 def _pinned(posterior: Posterior, added: Added) -> Posterior:
     """Return the posterior with the clusters, sizes and hierarchy that an update keeps."""
     posterior.added = added
-    seen = np.unique(added.cluster[added.cluster >= 0])
-    of_all = {"_first": added.first, "cluster": added.cluster, "by_size": added.by_size, "n_clusters": len(seen)}
+    occupied = np.unique(added.cluster[added.cluster >= 0])
+    of_all = {"_first": added.first, "cluster": added.cluster, "by_size": added.by_size, "n_clusters": len(occupied)}
     posterior.__dict__ |= of_all
     return posterior
 
@@ -238,7 +238,7 @@ def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterio
         raise ValueError("'added.before' does not fit the documents")
     added = Added(before, first, stored["cluster"], stored["by_size"], stored["label"])
     if (hierarchy := posterior.hierarchy) is not None:
-        several = [posterior.samples[one].cluster for one in posterior._answering]
+        several = [posterior.samples[one].cluster for one in posterior._sample_numbers]
         hierarchy = replace(hierarchy, samples=[one[: before[0]] for one in several] if len(several) > 1 else ())
         for update in range(len(before)):
             hierarchy = _grown(hierarchy, several, added, update)

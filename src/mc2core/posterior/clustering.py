@@ -26,10 +26,10 @@ def _labels(values: Any, name: str) -> np.ndarray:
 def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
     """Return (L, K) CSR: the number of documents with each label in each cluster. Memory grows with the non-zeros
     only."""
-    known, found = _labels(truth, "truth"), _labels(clusters, "clusters")
-    if len(known) != len(found):
-        raise ValueError(f"truth has {counted(len(known), 'documents')}, but clusters has {len(found):,}")
-    return sp.csr_matrix(sp.coo_matrix((np.ones(len(known), np.int64), (known, found))))
+    labels_true, labels_pred = _labels(truth, "truth"), _labels(clusters, "clusters")
+    if len(labels_true) != len(labels_pred):
+        raise ValueError(f"truth has {counted(len(labels_true), 'documents')}, but clusters has {len(labels_pred):,}")
+    return sp.csr_matrix(sp.coo_matrix((np.ones(len(labels_true), np.int64), (labels_true, labels_pred))))
 
 
 def _entropies(table: sp.csr_matrix) -> tuple[float, float, float]:
@@ -54,9 +54,9 @@ def _entropy(counts: Any) -> float:
     return max(float(-np.sum(p * np.log(p))), 0.0)
 
 
-def _normalised(information: float, one: float, other: float) -> float:
+def _normalised(information: float, h_truth: float, h_clusters: float) -> float:
     """Return 2 I / (H + H); two partitions with one class each are equal, so it is 1 for them."""
-    return min(max(2.0 * information / (one + other), 0.0), 1.0) if one + other > 0 else 1.0
+    return min(max(2.0 * information / (h_truth + h_clusters), 0.0), 1.0) if h_truth + h_clusters > 0 else 1.0
 
 
 def purity(truth: Any, clusters: Any) -> float:
@@ -74,8 +74,8 @@ def nmi(truth: Any, clusters: Any) -> float:
 
     UAI16 prints the product H H in the denominator; with the sum, a perfect clustering has 1.
     """
-    one, other, both = _entropies(_table(truth, clusters))
-    return _normalised(one + other - both, one, other)
+    h_truth, h_clusters, h_joint = _entropies(_table(truth, clusters))
+    return _normalised(h_truth + h_clusters - h_joint, h_truth, h_clusters)
 
 
 def rand_index(truth: Any, clusters: Any) -> float:
@@ -91,8 +91,8 @@ def adjusted_rand_index(truth: Any, clusters: Any) -> float:
     """
     every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     expected = in_truth * in_clusters / every if every > 0 else 0.0
-    most = (in_truth + in_clusters) / 2
-    return (in_both - expected) / (most - expected) if most > expected else 1.0
+    largest = (in_truth + in_clusters) / 2
+    return (in_both - expected) / (largest - expected) if largest > expected else 1.0
 
 
 def f_score(truth: Any, clusters: Any) -> float:
@@ -106,8 +106,8 @@ def f_score(truth: Any, clusters: Any) -> float:
 
 def variation_of_information(truth: Any, clusters: Any) -> float:
     """Return H(truth) + H(clusters) - 2 I in bits, a metric on partitions (NIPS12, eq. 19)."""
-    one, other, both = _entropies(_table(truth, clusters))
-    return max(2.0 * both - one - other, 0.0) / float(np.log(2.0))
+    h_truth, h_clusters, h_joint = _entropies(_table(truth, clusters))
+    return max(2.0 * h_joint - h_truth - h_clusters, 0.0) / float(np.log(2.0))
 
 
 def _memberships(values: Any, name: str) -> sp.csr_matrix:
@@ -139,9 +139,9 @@ def extended_nmi(truth: Any, clusters: Any) -> float:
     sum 1, or (J,) hard labels; p(l, k) = truth^T clusters / J. For hard labels, the result equals :func:`nmi`. Raises
     ValueError, with the document, for a negative, infinite or empty membership.
     """
-    known, found = _memberships(truth, "truth"), _memberships(clusters, "clusters")
-    if known.shape[0] != found.shape[0]:
-        raise ValueError(f"truth has {known.shape[0]} documents, but clusters has {found.shape[0]}")
-    joint = sp.csr_matrix(known.T @ found)
-    one, other, both = _entropies(joint)
-    return _normalised(one + other - both, one, other)
+    of_truth, of_clusters = _memberships(truth, "truth"), _memberships(clusters, "clusters")
+    if of_truth.shape[0] != of_clusters.shape[0]:
+        raise ValueError(f"truth has {of_truth.shape[0]} documents, but clusters has {of_clusters.shape[0]}")
+    joint = sp.csr_matrix(of_truth.T @ of_clusters)
+    h_truth, h_clusters, h_joint = _entropies(joint)
+    return _normalised(h_truth + h_clusters - h_joint, h_truth, h_clusters)

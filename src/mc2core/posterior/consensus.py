@@ -40,14 +40,14 @@ def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -
         return 0
     table, losses = _members(clusterings), np.empty(len(clusterings))
     pairs = np.square(_sizes(table)).sum() / len(clusterings)
-    with work("representative of the samples", len(clusterings), "samples") as told:
-        for number, one in enumerate(clusterings):
-            own = _members([one])
-            both = np.square((table.T @ own).data.astype(np.float64)).sum() / len(clusterings)
-            losses[number] = np.square(_sizes(own)).sum() + pairs - 2.0 * both
-            told.advance()
-    far = np.where(losses == losses.min(), np.abs(np.asarray(n_topics) - np.median(n_topics)), np.inf)
-    return int(np.flatnonzero(far == far.min())[-1])
+    with work("representative of the samples", len(clusterings), "samples") as progress:
+        for number, clustering in enumerate(clusterings):
+            members = _members([clustering])
+            shared = np.square((table.T @ members).data.astype(np.float64)).sum() / len(clusterings)
+            losses[number] = np.square(_sizes(members)).sum() + pairs - 2.0 * shared
+            progress.advance()
+    distance = np.where(losses == losses.min(), np.abs(np.asarray(n_topics) - np.median(n_topics)), np.inf)
+    return int(np.flatnonzero(distance == distance.min())[-1])
 
 
 def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
@@ -60,15 +60,15 @@ def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
     cluster = np.array(clusterings[start], dtype=np.int32)
     if len(clusterings) == 1:
         return cluster
-    members, own = _members(clusterings), _members([cluster])
-    if members.shape[1] * own.shape[1] > MAX_CELLS:
+    members, one_hot = _members(clusterings), _members([cluster])
+    if members.shape[1] * one_hot.shape[1] > MAX_CELLS:
         return cluster
-    counts = (members.T @ own).toarray().astype(np.int32)
-    code, sizes = members.indices.reshape(len(cluster), -1), _sizes(own).astype(np.int64)
-    column = own.indices.astype(np.int32)
-    with work("consensus of the samples") as told:
+    counts = (members.T @ one_hot).toarray().astype(np.int32)
+    code, sizes = members.indices.reshape(len(cluster), -1), _sizes(one_hot).astype(np.int64)
+    column = one_hot.indices.astype(np.int32)
+    with work("consensus of the samples") as progress:
         while _sweep(code, counts, sizes, column):
-            told.advance()
+            progress.advance()
     return column - np.int32(cluster.min(initial=0) < 0)
 
 
@@ -80,16 +80,16 @@ def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: i
     clusterings in which it is alone. Rows need not sum to 1.
     """
     members = _members(clusterings)
-    own = np.flatnonzero(cluster >= 0)
-    at = own, cluster[own]
-    one_hot = sp.csr_matrix((np.ones(len(own)), at), shape=(len(cluster), n_clusters))
+    rows = np.flatnonzero(cluster >= 0)
+    at = rows, cluster[rows]
+    one_hot = sp.csr_matrix((np.ones(len(rows)), at), shape=(len(cluster), n_clusters))
     together = (members @ (members.T @ one_hot)).toarray() / len(clusterings)
     together[at] -= 1.0
-    others = np.tile(_sizes(one_hot), (len(cluster), 1))
-    others[at] -= 1.0
+    n_others = np.tile(_sizes(one_hot), (len(cluster), 1))
+    n_others[at] -= 1.0
     is_alone = (members @ (_sizes(members) == 1)) / len(clusterings)
-    together[at] = np.where(others[at] > 0, together[at], is_alone[own])
-    return np.clip(together / np.maximum(others, 1.0), 0.0, 1.0)
+    together[at] = np.where(n_others[at] > 0, together[at], is_alone[rows])
+    return np.clip(together / np.maximum(n_others, 1.0), 0.0, 1.0)
 
 
 def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
@@ -103,8 +103,8 @@ def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
 
 def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
     """Return the central interval that contains at least the given share of whole numbers."""
-    rest = (1.0 - share) / 2.0
-    return int(np.quantile(values, rest, method="lower")), int(np.quantile(values, 1.0 - rest, method="higher"))
+    tail = (1.0 - share) / 2.0
+    return int(np.quantile(values, tail, method="lower")), int(np.quantile(values, 1.0 - tail, method="higher"))
 
 
 def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
@@ -133,8 +133,8 @@ def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
     """Return the indicator matrix (J, L) of the clusters of all clusterings, CSR int32 with S ones per row. Documents
     without a cluster (-1) have a column as well."""
     first, columns = 0, []
-    for one in clusterings:
-        labels = np.asarray(one, np.int64) + (np.min(one, initial=0) < 0)
+    for clustering in clusterings:
+        labels = np.asarray(clustering, np.int64) + (np.min(clustering, initial=0) < 0)
         columns.append(labels + first)
         first += int(labels.max(initial=-1)) + 1
     n = len(clusterings[0])

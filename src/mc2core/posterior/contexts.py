@@ -57,22 +57,22 @@ class PredictedNames:
         if n < 1:
             raise ValueError(f"n is {n}; it must be at least 1")
         least = min(n, len(self.names))
-        columns, found = [np.zeros((0, least), np.int64)], [np.zeros((0, least))]
+        columns, probabilities = [np.zeros((0, least), np.int64)], [np.zeros((0, least))]
         for first in range(0, self.shares.shape[0], _BLOCK):
             probability = self.of(slice(first, first + _BLOCK))
             order = _largest(probability, least)
             columns.append(order)
-            found.append(np.take_along_axis(probability, order, axis=1))
-        return np.concatenate(columns), np.concatenate(found)
+            probabilities.append(np.take_along_axis(probability, order, axis=1))
+        return np.concatenate(columns), np.concatenate(probabilities)
 
     def table(self, n: int = 5) -> pd.DataFrame:
         """Return the n likeliest names of each document: document, rank (both from 1), name, probability."""
         import pandas as pd
 
-        columns, found = self.ranking(n)
-        document, rank = (place.ravel() + 1 for place in np.indices(columns.shape))
+        columns, probability = self.ranking(n)
+        document, rank = (index.ravel() + 1 for index in np.indices(columns.shape))
         name = [self.names[column] for column in columns.ravel()]
-        return pd.DataFrame({"document": document, "rank": rank, "name": name, "probability": found.ravel()})
+        return pd.DataFrame({"document": document, "rank": rank, "name": name, "probability": probability.ravel()})
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ class PredictedNumbers:
         grid = np.unique(self.family.predictive(natural).ppf(share))
         grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), _MAX_NODES)).astype(int)]
         of_clusters = self.family.predictive(self.natural[:, None]).cdf(grid)
-        known = self.shares @ of_clusters - share
-        above = np.clip((known < 0.0).sum(axis=1), min(1, len(grid) - 1), len(grid) - 1)
+        excess = self.shares @ of_clusters - share
+        above = np.clip((excess < 0.0).sum(axis=1), min(1, len(grid) - 1), len(grid) - 1)
         bounds = np.maximum(above - 1, 0), above
-        at = (known[np.arange(len(known)), place] for place in bounds)
-        return self._between(share, *(grid[place] for place in bounds), *at) * sd + centre
+        at = (excess[np.arange(len(excess)), index] for index in bounds)
+        return self._between(share, *(grid[index] for index in bounds), *at) * sd + centre
 
     def _between(
         self, share: float, low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray
@@ -147,14 +147,14 @@ class PredictedNumbers:
             span = at_high - at_low
             middle = np.where(span > 0.0, low - at_low * (high - low) / np.where(span > 0.0, span, 1.0), high)
             middle = np.clip(middle, low, high)
-            found = excess(middle)
-            if abs(found).max() < _NEAR:
+            at_middle = excess(middle)
+            if abs(at_middle).max() < _NEAR:
                 break
-            side = np.where(found < 0.0, -1.0, 1.0)
+            side = np.where(at_middle < 0.0, -1.0, 1.0)
             # an end that stays counts half the next time, or it would stay for ever
             at_low, at_high = (
-                np.where(side < 0, found, np.where(side == last, 0.5 * at_low, at_low)),
-                np.where(side > 0, found, np.where(side == last, 0.5 * at_high, at_high)),
+                np.where(side < 0, at_middle, np.where(side == last, 0.5 * at_low, at_low)),
+                np.where(side > 0, at_middle, np.where(side == last, 0.5 * at_high, at_high)),
             )
             low, high, last = np.where(side < 0, middle, low), np.where(side > 0, middle, high), side
         return middle
@@ -223,5 +223,5 @@ def _largest(probability: np.ndarray, n: int) -> np.ndarray:
         order[is_tied] = np.sort(np.argsort(-probability[is_tied], axis=1, kind="stable")[:, :n], axis=1)
     else:
         order = np.tile(np.arange(n), (len(probability), 1))
-    place = np.argsort(-np.take_along_axis(probability, order, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(order, place, axis=1)
+    ranks = np.argsort(-np.take_along_axis(probability, order, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(order, ranks, axis=1)

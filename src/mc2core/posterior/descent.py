@@ -81,7 +81,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
         others = [(one.representative, one.cluster) for one in chains]
     elif len(samples) > 1:
         places = np.linspace(0, len(samples) - 1, N_OTHERS).astype(int)
-        others = [(samples[place], samples[place].cluster) for place in np.unique(places)]
+        others = [(samples[index], samples[index].cluster) for index in np.unique(places)]
     starts = [(sample, _numbered(one)) for sample, one in ((posterior.representative, posterior.cluster), *others)]
     with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for _, one in starts), "sizes") as progress:
         hierarchy, *of_others = (
@@ -200,7 +200,7 @@ class Workspace:
             )
         of_numbers = np.concatenate([np.zeros(0), *(priors[name] for name in sorted(numbers))])
         sums = table, natural = np.zeros((len(prior), n_clusters)), np.tile(of_numbers, (n_clusters, 1))
-        kept: list[sp.csr_matrix] | None = []
+        stored_counts: list[sp.csr_matrix] | None = []
         products = 0.0
         with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as progress:
             for rows in blocks(corpus, len(prior)):
@@ -218,22 +218,22 @@ class Workspace:
                 counts.sum_duplicates()
                 counts.eliminate_zeros()
                 of_block = StackedContexts(matching.in_units(some, numbers, posterior.units), numbers)
-                seen = np.flatnonzero(start[rows] >= 0)
-                one_hot = np.ones(len(seen)), (start[rows][seen], seen)
+                fitted = np.flatnonzero(start[rows] >= 0)
+                one_hot = np.ones(len(fitted)), (start[rows][fitted], fitted)
                 members = sp.csr_matrix(one_hot, shape=(n_clusters, len(rows)))
                 table += sp.csr_matrix(members @ counts).toarray().T
                 of_block.add_statistics(start[rows], natural)
                 products += float(np.minimum(counts.data, _SMALL_COUNT).sum()) + 32.0 * of_block.statistics.nnz
-                if kept is not None:
-                    kept.append(counts)
+                if stored_counts is not None:
+                    stored_counts.append(counts)
                 if 2.0 * SWEEPS * products > WORK:
-                    kept = None
+                    stored_counts = None
         block = np.repeat(np.arange(len(parts)), list(map(len, parts)))
-        whole = None if kept is None else sp.csr_matrix(sp.vstack(kept, format="csr"))
-        if kept is not None:
+        all_counts = None if stored_counts is None else sp.csr_matrix(sp.vstack(stored_counts, format="csr"))
+        if stored_counts is not None:
             of_block = StackedContexts(matching.in_units(corpus, numbers, posterior.units), numbers)
         totals = np.bincount(block, prior)
-        return cls(start, sums, whole, block, prior, totals, of_block, max(1.0, products))
+        return cls(start, sums, all_counts, block, prior, totals, of_block, max(1.0, products))
 
     @property
     def most_refined(self) -> int:
@@ -251,9 +251,9 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
     The counts are word counts if each cluster is a topic, else counts of topics, the rest in the last column. The
     function reports how many documents are done.
     """
-    known: Any = sample.topic_given_cluster
-    if sp.issparse(known):
-        if known.shape[0] != known.shape[1] or (known != sp.identity(known.shape[0], format="csr")).nnz:
+    tau: Any = sample.topic_given_cluster
+    if sp.issparse(tau):
+        if tau.shape[0] != tau.shape[1] or (tau != sp.identity(tau.shape[0], format="csr")).nnz:
             raise ValueError("a hierarchy needs topic proportions that are not sparse, or one topic per cluster")
 
         def words(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
@@ -264,7 +264,7 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
     weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
     contents = sample.contents
     of_words = np.ascontiguousarray(sample.word_given_topic.T) if contents is None else np.zeros((0, 0))
-    shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
+    shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * tau)
     concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
 
     def topics(corpus: Corpus, done: Callable[[float], None]) -> sp.csr_matrix:
@@ -276,19 +276,19 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
         cells = expected_draws((content.indptr, content.indices, content.data), psi, prior, sample.burst_concentration)
         drawn = sp.csr_matrix((cells[2], cells[1], cells[0]), shape=content.shape)
         tokens = expected_tokens(drawn, psi, prior[None], of_all, _PASSES, done=done)
-        return sp.csr_matrix(np.column_stack([_whole(tokens), np.zeros(len(tokens))]))
+        return sp.csr_matrix(np.column_stack([_round_rows(tokens), np.zeros(len(tokens))]))
 
     return topics, np.maximum(sample.table_concentration * weights, _MIN)
 
 
-def _whole(tokens: np.ndarray) -> np.ndarray:
+def _round_rows(tokens: np.ndarray) -> np.ndarray:
     """Return (B, M) whole numbers with the same row sums, which are whole: the largest remainders are rounded up."""
-    whole = np.floor(tokens)
-    left = np.rint((tokens - whole).sum(axis=1))
-    order = np.argsort(whole - tokens, axis=1, kind="stable")
-    rows, places = np.nonzero(np.arange(tokens.shape[1]) < left[:, None])
-    whole[rows, order[rows, places]] += 1.0
-    return whole
+    rounded = np.floor(tokens)
+    remainder = np.rint((tokens - rounded).sum(axis=1))
+    order = np.argsort(rounded - tokens, axis=1, kind="stable")
+    rows, places = np.nonzero(np.arange(tokens.shape[1]) < remainder[:, None])
+    rounded[rows, order[rows, places]] += 1.0
+    return rounded
 
 
 # -- clusters of one size ------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ class _Clusters:
         self._changes = np.full((n, n), -np.inf)
         for one in range(n):
             self._renew(one)
-        self._came = np.zeros(n, np.int64)
+        self._n_moved = np.zeros(n, np.int64)
         self._swept = math.inf  # clusters when documents last moved
 
     def numbers(self) -> np.ndarray:
@@ -338,8 +338,8 @@ class _Clusters:
 
     def join_best(self) -> tuple[int, int]:
         """Merge the two clusters whose union has the best score. Returns their numbers; the smaller one is kept."""
-        place = int(self._changes[: self.n, : self.n].argmax())
-        one, other = divmod(place, self.n)
+        index = int(self._changes[: self.n, : self.n].argmax())
+        one, other = divmod(index, self.n)
         if self._number[one] > self._number[other]:
             one, other = other, one
         pair = int(self._number[one]), int(self._number[other])
@@ -349,21 +349,21 @@ class _Clusters:
             table[:, one] += table[:, other]
         self._sizes[one] += self._sizes[other]
         # the last column takes the place of the one that goes
-        kept = other if one == last else one
+        union = other if one == last else one
         target = np.arange(self.n)
         target[last] = other
-        target[[one, other]] = kept
+        target[[one, other]] = union
         if other != last:
             self._natural[other] = self._natural[last]
             for table in (self._counts, self._totals, self._changes):
                 table[:, other] = table[:, last]
             self._changes[other] = self._changes[last]
-            for values in (self._sizes, self._came, self._number):
+            for values in (self._sizes, self._n_moved, self._number):
                 values[other] = values[last]
         self.n -= 1
-        self._number[kept] = pair[0]
-        self._changes[kept, kept] = -np.inf
-        self._came[kept] = self._sizes[kept]
+        self._number[union] = pair[0]
+        self._changes[union, union] = -np.inf
+        self._n_moved[union] = self._sizes[union]
         self._column = np.where(self._column < 0, -1, target[self._column])
         return pair
 
@@ -380,14 +380,14 @@ class _Clusters:
             *(statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data),
             *(self._natural, numbers.totals(self._natural), numbers.offsets, numbers.codes),
         )
-        clusters = self._counts, self._totals, self._column, self._sizes, self._came
+        clusters = self._counts, self._totals, self._column, self._sizes, self._n_moved
         return bool(_sweep(of_counts, workspace.totals, of_numbers, clusters, self.n))
 
     def renew(self) -> None:
         """Recompute the gains of merges for clusters of which a share ``_STALE`` of the documents has changed."""
-        for one in np.flatnonzero(self._came[: self.n] > _STALE * self._sizes[: self.n]):
+        for one in np.flatnonzero(self._n_moved[: self.n] > _STALE * self._sizes[: self.n]):
             self._renew(int(one))
-            self._came[one] = 0
+            self._n_moved[one] = 0
 
     def _renew(self, one: int) -> None:
         workspace, n = self._workspace, self.n

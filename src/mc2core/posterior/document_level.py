@@ -183,7 +183,7 @@ def log_likelihood(
     lower. ``done`` is called with the number of completed documents, for each sample.
     """
     buffers, (of_one, passes) = Buffers(), settings
-    most = max(1.0, of_one / math.sqrt(len(mixtures)))
+    most_draws = max(1.0, of_one / math.sqrt(len(mixtures)))
     slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())[:, None]
     total = np.full(len(block.rows), -np.inf)
     for mixture in mixtures:
@@ -193,17 +193,17 @@ def log_likelihood(
         b = mixture.sample.burst_concentration
         chosen, behind = choose_clusters(block, priors, log_weights, psi, threads, b)
         # the kernel finds documents without a finite weight
-        draws = np.nan_to_num(most * np.exp(-behind / slack), nan=most)
+        draws = np.nan_to_num(most_draws * np.exp(-behind / slack), nan=most_draws)
         names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
         keys = np.array([streams.key(seed, one, mixture.number) for one in names])
-        given = *block.arrays, block.words, psi, kernels.Asked(priors, keys, chosen, draws, b), passes
-        found = np.empty(chosen.shape)
+        arguments = *block.arrays, block.words, psi, kernels.Asked(priors, keys, chosen, draws, b), passes
+        estimates = np.empty(chosen.shape)
 
-        def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
-            kernel(*given, first, last, found)
+        def run(first: int, last: int, arguments: Any = arguments, estimates: Any = estimates) -> None:
+            kernel(*arguments, first, last, estimates)
 
         in_chunks(run, len(total), threads, _CHUNK, done)
-        log_p = logsumexp(log_weights[chosen] + found, axis=1) + block.by_word @ log_scale
+        log_p = logsumexp(log_weights[chosen] + estimates, axis=1) + block.by_word @ log_scale
         total = np.logaddexp(total, log_p)
     return total - np.log(len(mixtures))
 
@@ -542,18 +542,18 @@ class ClusterChains:
         log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
         key, n_clusters = streams.key(0, "prediction"), self._priors[0].shape[0]
         out = np.zeros((corpus.n_documents, n_clusters))
-        with stopping.defer(), work("clusters of documents", len(out), "documents") as told:
+        with stopping.defer(), work("clusters of documents", len(out), "documents") as progress:
             for rows in blocks(corpus, max(n_clusters, self._n_columns), _DRAWN_BLOCK):
-                block, found = Block(corpus, rows), np.zeros((len(rows), n_clusters))
+                block, probability = Block(corpus, rows), np.zeros((len(rows), n_clusters))
                 psi = self._buffers.empty("words", len(block.words), self._n_columns)
                 self._mixture.likely(block.emitted, psi[:, : self._n_topics])
                 psi[:, self._n_topics :] = 0.0
                 cells = expected_draws(block.arrays, psi, self._mean, self._mixture.sample.burst_concentration)
-                given = (*cells, block.words), psi, *self._priors, log_prior[rows]
+                arguments = (*cells, block.words), psi, *self._priors, log_prior[rows]
 
-                def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
-                    _sample_clusters(*given, self._sweeps, DOUBT, key, first, last, found)
+                def run(first: int, last: int, arguments: Any = arguments, probability: Any = probability) -> None:
+                    _sample_clusters(*arguments, self._sweeps, DOUBT, key, first, last, probability)
 
-                in_chunks(run, len(rows), threads, _CHUNK, told.advance)
-                out[rows] = found
+                in_chunks(run, len(rows), threads, _CHUNK, progress.advance)
+                out[rows] = probability
         return out

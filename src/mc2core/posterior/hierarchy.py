@@ -106,9 +106,9 @@ class Hierarchy:
         """
         if not isinstance(cut, str):
             return cut
-        both = self.recommended, self.other or self.recommended
-        named = (self.recommended, min(both), max(both), self.n_clusters)
-        return dict(zip(CUTS, named, strict=True))[choice("cut", cut, CUTS)]
+        pair = self.recommended, self.other or self.recommended
+        sizes = (self.recommended, min(pair), max(pair), self.n_clusters)
+        return dict(zip(CUTS, sizes, strict=True))[choice("cut", cut, CUTS)]
 
     def cut(self, size: int) -> np.ndarray:
         """Return the cluster of each document in the cut of ``size`` clusters, (J,) int32; -1 for none.
@@ -125,12 +125,12 @@ class Hierarchy:
             return np.where(before < 0, -1, np.array(self.merged)[before]).astype(np.int32)
         if size not in self._cuts:
             numbers = self.at(size)
-            seen = numbers >= 0
-            found = np.unique(numbers[seen], return_inverse=True)[1]
+            has_cluster = numbers >= 0
+            labels = np.unique(numbers[has_cluster], return_inverse=True)[1]
             if size < self.n_clusters and self._can_average(size, numbers):
-                found = _likeliest(_mean_shares(self.samples, found, size), found, size)
+                labels = _likeliest(_mean_shares(self.samples, labels, size), labels, size)
             cut = np.full(len(numbers), -1, np.int32)
-            cut[seen] = by_size(found, size)[found]
+            cut[has_cluster] = by_size(labels, size)[labels]
             self._cuts[size] = cut
         return self._cuts[size].copy()
 
@@ -150,11 +150,11 @@ class Hierarchy:
         numbers = self.at(size)
         if not self._can_average(size, numbers):
             return None
-        found = np.unique(numbers, return_inverse=True)[1]
-        blocks = list(_mean_shares(self.samples, found, size))
+        labels = np.unique(numbers, return_inverse=True)[1]
+        blocks = list(_mean_shares(self.samples, labels, size))
         if size < self.n_clusters:
-            found = _likeliest(blocks, found, size)
-        return np.concatenate([shares for _, shares in blocks])[:, np.argsort(by_size(found, size))]
+            labels = _likeliest(blocks, labels, size)
+        return np.concatenate([shares for _, shares in blocks])[:, np.argsort(by_size(labels, size))]
 
     def _is_merged(self, size: int) -> bool:
         return bool(self.merged) and size == self.recommended
@@ -174,8 +174,8 @@ class Hierarchy:
         label = np.arange(size)
         label[chosen] = chosen[0]
         label = np.unique(label, return_inverse=True)[1]
-        found, size = self.cut(size), size - len(chosen) + 1
-        label = by_size(np.where(found < 0, -1, label[found]), size)[label]
+        cluster, size = self.cut(size), size - len(chosen) + 1
+        label = by_size(np.where(cluster < 0, -1, label[cluster]), size)[label]
         agreement = self.agreement.copy()
         agreement[size - 1] = np.nan
         merged = tuple(label[list(self.merged)].tolist() if self.merged else label.tolist())
@@ -191,26 +191,26 @@ class Hierarchy:
         if not 1 <= size <= self.n_clusters:
             raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         step = self.n_clusters - size
-        found, end = self.cluster.copy(), self.start[step]
-        found[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
+        cluster, end = self.cluster.copy(), self.start[step]
+        cluster[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
         joined = np.arange(self.n_clusters)
         for first, second in self.joined[:step][::-1].tolist():
             joined[second] = joined[first]
-        return np.where(found < 0, -1, joined[found]).astype(np.int32)
+        return np.where(cluster < 0, -1, joined[cluster]).astype(np.int32)
 
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
         """Return the clusterings restricted to the documents ``rows`` (ascending); some clusters may be empty.
 
         Scores are the scores of all documents, scaled to this number.
         """
-        place = np.searchsorted(rows, self.document)
-        kept = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == self.document)
+        position = np.searchsorted(rows, self.document)
+        moves = np.flatnonzero(rows[np.minimum(position, len(rows) - 1)] == self.document)
         return replace(
             self,
             cluster=self.cluster[rows],
-            start=np.searchsorted(kept, self.start),
-            document=place[kept].astype(np.int32),
-            to=self.to[kept],
+            start=np.searchsorted(moves, self.start),
+            document=position[moves].astype(np.int32),
+            to=self.to[moves],
             scores=self.scores * (len(rows) / len(self.cluster)),
             whole=self,
             rows=rows,
@@ -253,36 +253,36 @@ class Hierarchy:
         return shares_of(self.cut(size), size, cluster, n_clusters)
 
 
-def _mean_shares(samples: Sequence[np.ndarray], found: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
+def _mean_shares(samples: Sequence[np.ndarray], labels: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield blocks of documents with (B, size) mean shares.
 
-    The share of one of the clusters ``found`` (J,) is computed in the document's cluster, and averaged over samples.
+    The share of one of the clusters ``labels`` (J,) is computed in the document's cluster, and averaged over samples.
     """
     tables = []
     for cluster in samples:
-        counts = np.bincount(cluster.astype(np.int64) * size + found, minlength=(int(cluster.max()) + 1) * size)
+        counts = np.bincount(cluster.astype(np.int64) * size + labels, minlength=(int(cluster.max()) + 1) * size)
         table = counts.reshape(-1, size).astype(np.float64)
         tables.append(table / np.maximum(table.sum(axis=1, keepdims=True), 1.0))
-    for start in range(0, len(found), _BLOCK):
+    for start in range(0, len(labels), _BLOCK):
         block = slice(start, start + _BLOCK)
-        shares = np.zeros((len(found[block]), size))
+        shares = np.zeros((len(labels[block]), size))
         for cluster, table in zip(samples, tables, strict=True):
             shares += table[cluster[block]]
         yield block, shares / len(samples)
 
 
-def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], found: np.ndarray, size: int) -> np.ndarray:
-    """Return (J,) int64: the likeliest of the clusters ``found`` (J,) for each document; of equal ones, its own.
+def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], labels: np.ndarray, size: int) -> np.ndarray:
+    """Return (J,) int64: the likeliest of the clusters ``labels`` (J,) for each document; of equal ones, its own.
 
     ``mean_shares`` are the blocks of :func:`_mean_shares`. A cluster that would lose all of its documents keeps them.
     """
-    likeliest = found.copy()
+    likeliest = labels.copy()
     for block, shares in mean_shares:
         rows, best = np.arange(len(shares)), shares.argmax(axis=1)
-        likeliest[block] = np.where(shares[rows, best] > shares[rows, found[block]], best, found[block])
-    while len(left := np.setdiff1d(np.arange(size), likeliest)):
-        kept = np.isin(found, left)
-        likeliest[kept] = found[kept]
+        likeliest[block] = np.where(shares[rows, best] > shares[rows, labels[block]], best, labels[block])
+    while len(empty := np.setdiff1d(np.arange(size), likeliest)):
+        is_restored = np.isin(labels, empty)
+        likeliest[is_restored] = labels[is_restored]
     return likeliest
 
 
@@ -307,10 +307,10 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
     if not are_chains or np.isnan(agree).all():
         value = share - np.log(size) / math.log(max(len(scores), MIN_SCALE))
         return (int(size[value.argmax()]) if value.max() > 0.0 else 1), 0
-    most = agree[share >= HALF].max()
-    if not most > 0.0:
+    highest = agree[share >= HALF].max()
+    if not highest > 0.0:
         return 1, 0
-    is_tie = (share >= HALF) & (agree >= TIE * most)
+    is_tie = (share >= HALF) & (agree >= TIE * highest)
     recommended = int(size[is_tie].max())
     gain = np.diff(scores)
     later = np.maximum.accumulate(np.maximum(gain, 0.0)[:0:-1])[::-1]
@@ -361,8 +361,8 @@ def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hier
     try:
         stored.setdefault("other", np.array(0))  # files that were written before it was there
         stored.setdefault("merged", np.zeros(0, np.int64))
-        more = {"other": Stored("i", ""), "merged": Stored("i", "B", below="K")}
-        sizes = check_arrays(stored, _DESCRIBED | more, {"J": n_documents})
+        optional = {"other": Stored("i", ""), "merged": Stored("i", "B", below="K")}
+        sizes = check_arrays(stored, _DESCRIBED | optional, {"J": n_documents})
         for name, least in (("recommended", 1), ("other", 0)):
             if not least <= stored[name] <= sizes["K"]:
                 raise ValueError(f"{name!r} is {stored[name]}; it must lie within {least}..{sizes['K']}")

@@ -31,12 +31,12 @@ class Block:
     """
 
     def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
-        taken = take_rows(corpus.content, rows)
+        content = take_rows(corpus.content, rows)
         self.rows = rows
-        words, columns = np.unique(taken.indices, return_inverse=True)
+        words, columns = np.unique(content.indices, return_inverse=True)
         self.words = words.astype(np.int64)
         self.emitted = self.words if corpus.observations is None else np.asarray(corpus.observations[words])
-        self.counts = sp.csr_matrix((taken.data, columns, taken.indptr), shape=(len(rows), len(self.words)))
+        self.counts = sp.csr_matrix((content.data, columns, content.indptr), shape=(len(rows), len(self.words)))
         self.by_word = sp.csc_matrix(self.counts, dtype=np.float64)
         self.arrays = (
             self.counts.indptr.astype(np.int64),
@@ -101,17 +101,17 @@ class SampleMixture:
         self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part, np.float64)
         self._totals = totals[uneven]
         unused = np.asarray(sample.new_topic_weight)[:, None]
-        known: Any = sample.topic_given_cluster
-        if sp.issparse(known):
-            known = sp.csr_matrix(known.multiply(1.0 - unused))
-            even = unused + np.asarray(known[:, ~uneven].sum(axis=1)).reshape(-1, 1)
-            self.tau: Any = sp.hstack([known[:, uneven], sp.csr_matrix(even)], format="csr")
+        proportions: Any = sample.topic_given_cluster
+        if sp.issparse(proportions):
+            proportions = sp.csr_matrix(proportions.multiply(1.0 - unused))
+            even = unused + np.asarray(proportions[:, ~uneven].sum(axis=1)).reshape(-1, 1)
+            self.tau: Any = sp.hstack([proportions[:, uneven], sp.csr_matrix(even)], format="csr")
         else:
-            known = (1.0 - unused) * known
-            self.tau = np.hstack([known[:, uneven], unused + known[:, ~uneven].sum(axis=1, keepdims=True)])
+            proportions = (1.0 - unused) * proportions
+            self.tau = np.hstack([proportions[:, uneven], unused + proportions[:, ~uneven].sum(axis=1, keepdims=True)])
         weights = np.asarray(sample.topic_weights)
-        rest = max(0.0, 1.0 - float(weights.sum())) + float(weights[~uneven].sum())
-        self.alpha = sample.table_concentration * np.append(weights[uneven], rest)
+        remainder = max(0.0, 1.0 - float(weights.sum())) + float(weights[~uneven].sum())
+        self.alpha = sample.table_concentration * np.append(weights[uneven], remainder)
         with np.errstate(divide="ignore"):
             self.log_weights = np.log(sample.cluster_weights)
         self.has_new_cluster = seed is not None and sample.new_cluster_weight > 0
@@ -150,13 +150,13 @@ class SampleMixture:
     def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the probability of words in each topic, the last one 1/V, (U, M + 1) float64, in ``out`` if given."""
         psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
-        known = psi[:, :-1]
+        topics = psi[:, :-1]
         if sp.issparse(self._by_word):
-            known[:] = self._by_word[words].toarray()
+            topics[:] = self._by_word[words].toarray()
         else:
-            np.take(self._by_word, words, axis=0, out=known, mode="clip")  # "raise" would go by a copy
-        known += self.sample.topic_word_prior
-        known /= self._totals
+            np.take(self._by_word, words, axis=0, out=topics, mode="clip")  # "raise" would go by a copy
+        topics += self.sample.topic_word_prior
+        topics /= self._totals
         psi[:, -1] = 1.0 / self.n_words
         return psi
 
@@ -174,10 +174,10 @@ class SampleMixture:
     def log_likelihood_of(self, corpus: Corpus) -> np.ndarray:
         """Return :meth:`log_likelihood` of all documents, (J, K) float64 in nats, with about 100 MB of extra memory."""
         out = np.empty((corpus.n_documents, self.tau.shape[0]))
-        with work("likelihood of documents in clusters", len(out), "documents") as told:
+        with work("likelihood of documents in clusters", len(out), "documents") as progress:
             for rows in blocks(corpus, self.tau.shape[0]):
                 out[rows] = self.log_likelihood(Block(corpus, rows))
-                told.advance(len(rows))
+                progress.advance(len(rows))
         return out
 
 

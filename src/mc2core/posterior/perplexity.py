@@ -89,13 +89,13 @@ def _left_to_right(block: Block, mixtures: list[SampleMixture], stacked: Any, *r
     return document_level.log_likelihood(kernels.left_to_right, settings, "left_to_right", block, mixtures, *rest)
 
 
-def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Return a function that computes ln of the mean over samples of exp(one(...)), for each document."""
+def _average_over_samples(estimate: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Return a function that computes ln of the mean over samples of exp(estimate(...)), for each document."""
 
     def average(block: Block, mixtures: list[SampleMixture], *rest: Any) -> np.ndarray:
         total = np.full(len(block.rows), -np.inf)
         for mixture in mixtures:
-            total = np.logaddexp(total, one(block, mixture, *rest))
+            total = np.logaddexp(total, estimate(block, mixture, *rest))
         return total - np.log(len(mixtures))
 
     return average
@@ -287,11 +287,11 @@ def log_likelihood(
             raise ValueError(f"estimator is {chosen.name!r}; with burstiness it must be left_to_right")
     stacked = posterior.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
-    with showing(progress), stopping.defer(), work(chosen.name, len(out), "documents") as told:
+    with showing(progress), stopping.defer(), work(chosen.name, len(out), "documents") as bar:
         mixtures = [SampleMixture(chosen.of_sample(one), seed, number) for number, one in enumerate(posterior.samples)]
 
         def done(n_documents: float) -> None:
-            told.advance(n_documents / len(mixtures))
+            bar.advance(n_documents / len(mixtures))
 
         n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
         of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_document_level else blocks(corpus, n_rows)

@@ -64,8 +64,8 @@ def _largest(row: Any, n: int) -> np.ndarray:
         columns, values = row.indices, row.data
     else:
         columns, values = np.arange(len(row)), row
-    met = values >= FEWEST_TOKENS
-    return columns[met][np.lexsort((columns[met], -values[met]))][:n]
+    is_frequent = values >= FEWEST_TOKENS
+    return columns[is_frequent][np.lexsort((columns[is_frequent], -values[is_frequent]))][:n]
 
 
 @dataclass(repr=False)
@@ -169,8 +169,8 @@ class Posterior:
         """
         if self.samples[0].documents_are_clusters:
             return self.samples[0].cluster
-        answering = self._answering
-        return consensus.consensus([self.samples[one].cluster for one in answering], answering.index(self._first))
+        numbers = self._sample_numbers
+        return consensus.consensus([self.samples[one].cluster for one in numbers], numbers.index(self._first))
 
     @cached_property
     def n_clusters(self) -> int:
@@ -196,9 +196,9 @@ class Posterior:
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
-            seen = np.flatnonzero(self.cluster >= 0)
+            fitted = np.flatnonzero(self.cluster >= 0)
             shares = consensus.shares(self._clusterings, self.cluster, self.representative.n_clusters)
-            sure[seen] = shares[seen, self.cluster[seen]]
+            sure[fitted] = shares[fitted, self.cluster[fitted]]
         return sure
 
     @property
@@ -207,12 +207,12 @@ class Posterior:
 
     @cached_property
     def _first(self) -> int:
-        several = [self.samples[number] for number in self._answering]
+        several = [self.samples[number] for number in self._sample_numbers]
         first = consensus.representative([one.cluster for one in several], [one.n_topics for one in several])
-        return self._answering[first]
+        return self._sample_numbers[first]
 
     @cached_property
-    def _answering(self) -> list[int]:
+    def _sample_numbers(self) -> list[int]:
         """Indices of the samples that the clustering uses: all samples except those of stuck chains."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [len(self.samples)])]).tolist()
         stuck = self.provenance.get("stuck", [])
@@ -225,7 +225,7 @@ class Posterior:
 
         The list is empty if there is only one sample, or if documents have no cluster in one of them.
         """
-        several = [self.samples[one].cluster for one in self._answering]
+        several = [self.samples[one].cluster for one in self._sample_numbers]
         return several if len(several) > 1 and min(map(np.min, several)) >= 0 else []
 
     @property
@@ -250,14 +250,14 @@ class Posterior:
         """
         if not (chains := self.chains):
             return {}
-        about: dict[str, Any] = {"topics": [one.representative.n_topics for one in chains]}
+        measures: dict[str, Any] = {"topics": [one.representative.n_topics for one in chains]}
         if not self.samples[0].documents_are_clusters:
-            about["clusters"] = [one.n_clusters for one in chains]
-            about |= consensus.agreement_between([one.cluster for one in chains])
+            measures["clusters"] = [one.n_clusters for one in chains]
+            measures |= consensus.agreement_between([one.cluster for one in chains])
         if self.hierarchy is not None and self.hierarchy.recommended > 1:
             ari = float(self.hierarchy.agreement[self.hierarchy.recommended - 1])
-            about |= {} if np.isnan(ari) else {"recommended": self.hierarchy.recommended, "recommended_ari": ari}
-        return about
+            measures |= {} if np.isnan(ari) else {"recommended": self.hierarchy.recommended, "recommended_ari": ari}
+        return measures
 
     def number(self, what: str) -> int:
         """Return the number of clusters with documents ("clusters") or of topics in the representative ("topics")."""
@@ -375,25 +375,25 @@ class Posterior:
         )
         if of_fit != of_corpus:
             raise ValueError(f"the corpus is one of {of_corpus}, but the model was fitted on {of_fit}")
-        found = corpus.vocabulary if corpus.has_vocabulary else None
+        vocabulary = corpus.vocabulary if corpus.has_vocabulary else None
         sizes, is_fitted = (self.n_words, corpus.n_words), partial(self.was_fitted_on, corpus)
-        matching.check_columns("the corpus", self._columns, self.vocabulary, found, *sizes, is_fitted)
+        matching.check_columns("the corpus", self._columns, self.vocabulary, vocabulary, *sizes, is_fitted)
 
     def check_fitted(self, corpus: Corpus) -> None:
         """Raise ValueError unless ``corpus`` has the words and the number of documents of the fitted corpus."""
         self.check_corpus(corpus)
         fitted = len(self.samples[0].cluster)
         if corpus.n_documents != fitted:
-            here = counted(corpus.n_documents, "documents")
-            raise ValueError(f"the corpus has {here}, but the model was fitted on {fitted:,}")
+            size = counted(corpus.n_documents, "documents")
+            raise ValueError(f"the corpus has {size}, but the model was fitted on {fitted:,}")
 
     def was_fitted_on(self, corpus: Corpus) -> bool:
         """Return whether ``corpus`` is the fitted corpus, compared in the contexts and units of the posterior."""
         names = [name for name in self.families if name in corpus.contexts]
         if corpus.content.nnz == 0 and not names:
             return False
-        seen = corpus.with_contexts({name: corpus.contexts[name] for name in names})
-        return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
+        restricted = corpus.with_contexts({name: corpus.contexts[name] for name in names})
+        return matching.in_units(restricted, names, self.units).digest == self.provenance.get("corpus")
 
     def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
         """Return the posterior and the corpus, both restricted to the documents ``rows`` (ascending indices).
@@ -405,11 +405,11 @@ class Posterior:
         if not self.was_fitted_on(corpus):
             return self, some
         names = [name for name in self.families if name in corpus.contexts]
-        seen = some.with_contexts({name: some.contexts[name] for name in names})
+        restricted = some.with_contexts({name: some.contexts[name] for name in names})
         part = replace(
             self,
             samples=[replace(sample, cluster=sample.cluster[rows]) for sample in self.samples],
-            provenance=self.provenance | {"corpus": matching.in_units(seen, names, self.units).digest},
+            provenance=self.provenance | {"corpus": matching.in_units(restricted, names, self.units).digest},
             hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
             added=None,
         )
@@ -425,9 +425,9 @@ class Posterior:
         """
         families = self.families if families is None else families
         check_reduction(corpus, (self.imported or {}).get(KEY), families, "the model")
-        for name, known in self.vector_lengths.items():
+        for name, length in self.vector_lengths.items():
             if name in families:
-                matching.check_length(name, corpus.vector_lengths.get(name, known), "the model", known)
+                matching.check_length(name, corpus.vector_lengths.get(name, length), "the model", length)
         stacked = StackedContexts(matching.in_units(corpus, families, self.units), families)
         for name, family in zip(stacked.names, stacked.families, strict=True):
             if family.kind == "counts":
@@ -490,10 +490,10 @@ class Posterior:
         hierarchy = self.hierarchy or self.find_hierarchy(corpus)
         cut = hierarchy.size_of(cut)
         if is_of_fit:
-            if (known := hierarchy.probability(cut)) is None:
+            if (shares := hierarchy.probability(cut)) is None:
                 sample = self.representative
-                known = hierarchy.shares(cut, sample.cluster, sample.n_clusters)[sample.cluster]
-            return hierarchy.cut(cut).astype(np.int64), known
+                shares = hierarchy.shares(cut, sample.cluster, sample.n_clusters)[sample.cluster]
+            return hierarchy.cut(cut).astype(np.int64), shares
         probability = self.predicted_clusters(corpus, use_context, threads, progress).at(hierarchy.cut(cut), cut)
         return probability.argmax(axis=1), probability
 
@@ -540,10 +540,10 @@ class Posterior:
         ValueError
             If the corpus does not match the posterior.
         """
-        found = self.predicted_clusters(corpus, use_context, threads, progress)
-        if len(found.samples) == 1:
-            return found.shares.toarray()
-        return found.at(self.cluster, self.representative.n_clusters)
+        clusters = self.predicted_clusters(corpus, use_context, threads, progress)
+        if len(clusters.samples) == 1:
+            return clusters.shares.toarray()
+        return clusters.at(self.cluster, self.representative.n_clusters)
 
     def predicted_clusters(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
@@ -566,9 +566,9 @@ class Posterior:
 
         Chains that are stuck are left out. If documents have no cluster in a sample, only the representative is used.
         """
-        others = [one for one in self._answering if one != self._first] if self.clusterings else []
-        places = np.linspace(0, len(others) - 1, min(N_PREDICTING - 1, len(others))).astype(int)
-        return [self.representative, *(self.samples[others[place]] for place in places.tolist())]
+        numbers = [one for one in self._sample_numbers if one != self._first] if self.clusterings else []
+        places = np.linspace(0, len(numbers) - 1, min(N_PREDICTING - 1, len(numbers))).astype(int)
+        return [self.representative, *(self.samples[numbers[index]] for index in places.tolist())]
 
     def predictors(
         self, use_context: bool = True, names: Iterable[str] | None = None, samples: Sequence[Sample] | None = None
@@ -607,13 +607,13 @@ class Posterior:
         """
         from mc2core.posterior.contexts import PredictedNames
 
-        others, found = self.families.keys() - {name}, self.predictive(name, self.samples)
-        stacked = self._stacked_to_predict(corpus, use_context, others)
+        other_names, predicted = self.families.keys() - {name}, self.predictive(name, self.samples)
+        stacked = self._stacked_to_predict(corpus, use_context, other_names)
         with showing(progress), work(f"predicting {name}"):
-            shares = self.predictors(use_context, others, self.samples)(corpus, stacked, threads).shares
-        if isinstance(found, PredictedNames):
-            return replace(found, shares=shares)
-        return replace(found, shares=shares, index=corpus.index)
+            shares = self.predictors(use_context, other_names, self.samples)(corpus, stacked, threads).shares
+        if isinstance(predicted, PredictedNames):
+            return replace(predicted, shares=shares)
+        return replace(predicted, shares=shares, index=corpus.index)
 
     def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """Return the predictive distribution of the context ``name`` in each cluster of each of ``samples``.
@@ -780,19 +780,19 @@ class Posterior:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error
 
 
-def _check_provenance(about: Mapping[str, Any], n_samples: int) -> None:
+def _check_provenance(provenance: Mapping[str, Any], n_samples: int) -> None:
     """Raise ValueError if the provenance of a saved posterior has a wrong form."""
-    stream = about.get("stream", {"fitted": {}, "updates": []})
-    updates, chains = stream["updates"], about.get("chains", [n_samples])
+    stream = provenance.get("stream", {"fitted": {}, "updates": []})
+    updates, chains = stream["updates"], provenance.get("chains", [n_samples])
     numbers = [one[name] for one in updates for name in (*_COUNTS_OF_UPDATE, "log_evidence")]
     numbers += [stream["fitted"][name] for name in ("tokens", "log_evidence") if updates]
-    stuck = about.get("stuck", [])
-    whole = [about.get("seed", 0), about.get("iterations", 0), about.get("thin", 1), *chains, *stuck]
-    texts = [about[part]["name"] for part in ("model", "engine") if part in about]
-    texts += [about.get("corpus", ""), *(one["file"] for one in updates)]
+    stuck = provenance.get("stuck", [])
+    integers = [provenance.get("seed", 0), provenance.get("iterations", 0), provenance.get("thin", 1), *chains, *stuck]
+    texts = [provenance[part]["name"] for part in ("model", "engine") if part in provenance]
+    texts += [provenance.get("corpus", ""), *(one["file"] for one in updates)]
     if not (
         all(isinstance(one, int | float | None) for one in numbers)
-        and all(isinstance(one, int) and one >= 0 for one in whole)
+        and all(isinstance(one, int) and one >= 0 for one in integers)
         and all(isinstance(one, str) for one in texts)
         and sum(chains) == n_samples
         and len(set(stuck)) < len(chains)

@@ -36,12 +36,12 @@ class PredictedClusters:
     samples: Sequence[Sample]
     shares: sp.csr_matrix
 
-    def at(self, found: np.ndarray, n_found: int) -> np.ndarray:
-        """Return the probabilities of the clusters ``found`` (J',) of the fitted documents, (J, n_found) float64.
+    def at(self, cluster: np.ndarray, n_found: int) -> np.ndarray:
+        """Return the probabilities of the clusters ``cluster`` (J',) of the fitted documents, (J, n_found) float64.
 
         The probability of a cluster of a sample is divided in proportion to the documents that it shares with them.
         """
-        into = [shares_of(found, n_found, one.cluster, one.n_clusters) for one in self.samples]
+        into = [shares_of(cluster, n_found, one.cluster, one.n_clusters) for one in self.samples]
         return np.asarray(self.shares @ np.concatenate(into))
 
     def first(self) -> np.ndarray:
@@ -58,7 +58,7 @@ class Predictors:
 
     def __init__(self, samples: Sequence[Sample], contexts: Sequence[Mapping[str, np.ndarray]]) -> None:
         self.samples = samples
-        self._of = [_Predictor(*pair, len(samples)) for pair in zip(samples, contexts, strict=True)]
+        self._predictors = [_Predictor(*pair, len(samples)) for pair in zip(samples, contexts, strict=True)]
 
     def __call__(self, corpus: Corpus, stacked: StackedContexts | None, threads: int) -> PredictedClusters:
         """Return the probabilities. ``stacked`` are the contexts of ``corpus``.
@@ -67,12 +67,12 @@ class Predictors:
         """
         whole("threads", threads, most=MAX_THREADS)
         parts = []
-        with work("clusters by samples", len(self._of), "samples") as told:
-            for one in self._of:
-                shares = one.probabilities(corpus, stacked, threads)
+        with work("clusters by samples", len(self._predictors), "samples") as progress:
+            for predictor in self._predictors:
+                shares = predictor.probabilities(corpus, stacked, threads)
                 shares[shares < _MIN] = 0.0
-                parts.append(sp.csr_matrix(shares / (len(self._of) * shares.sum(axis=1, keepdims=True))))
-                told.advance()
+                parts.append(sp.csr_matrix(shares / (len(self._predictors) * shares.sum(axis=1, keepdims=True))))
+                progress.advance()
         return PredictedClusters(self.samples, sp.csr_matrix(sp.hstack(parts, format="csr")))
 
 
@@ -110,8 +110,8 @@ def shares_of(found: np.ndarray, n_found: int, cluster: np.ndarray, n_clusters: 
 
     Documents with -1 in either do not count. Rows sum to 1. A cluster without documents has the distribution of all.
     """
-    seen = np.flatnonzero((found >= 0) & (cluster >= 0))
+    rows = np.flatnonzero((found >= 0) & (cluster >= 0))
     counts = np.zeros((n_clusters, n_found))
-    np.add.at(counts, (cluster[seen], found[seen]), 1.0)
+    np.add.at(counts, (cluster[rows], found[rows]), 1.0)
     counts[counts.sum(axis=1) == 0] = counts.sum(axis=0)
     return counts / counts.sum(axis=1, keepdims=True)

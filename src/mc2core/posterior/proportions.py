@@ -122,12 +122,12 @@ class DocumentTopics:
             lengths = corpus.document_lengths.astype(np.float64)
             return sp.csr_matrix((lengths, (np.arange(n), cluster)), shape=(n, self._n_topics))
         parts = []
-        with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as told:
+        with stopping.defer(), work("topics of documents", corpus.n_documents, "documents") as progress:
             for rows in blocks(corpus, self._n_topics):
                 block = Block(corpus, rows)
                 psi = self._likely(block)
-                given = self._priors, cluster[rows], self._passes, threads
-                parts.append(sp.csr_matrix(expected_tokens(block.counts, psi, *given, done=told.advance)))
+                settings = self._priors, cluster[rows], self._passes, threads
+                parts.append(sp.csr_matrix(expected_tokens(block.counts, psi, *settings, done=progress.advance)))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def _likely(self, block: Block) -> np.ndarray:

@@ -88,8 +88,8 @@ def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
     """
     if isinstance(labels, np.ndarray):
         return agreement(labels, cluster)
-    known = np.flatnonzero(np.diff(labels.indptr))
-    return {"extended_nmi": clustering.extended_nmi(labels[known], cluster[known])} if len(known) else {}
+    labelled = np.flatnonzero(np.diff(labels.indptr))
+    return {"extended_nmi": clustering.extended_nmi(labels[labelled], cluster[labelled])} if len(labelled) else {}
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:

@@ -270,7 +270,7 @@ class TestSteps:
 
     def test_whole_numbers_keep_the_sums_of_documents(self):
         tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
-        assert descent._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
+        assert descent._round_rows(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
 
 
 class TestHierarchy:
