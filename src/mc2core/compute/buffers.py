@@ -1,4 +1,4 @@
-"""Arrays that are used again: the pages of a new large one cost as much time as the arithmetic that fills it."""
+"""Reusable memory for large arrays. Allocating the pages of a new array takes as long as the arithmetic that fills it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-# buffers are larger than requested by this factor, because the next batch may have more words
+# factor by which a buffer is larger than requested, because the next batch may have more words
 _MARGIN = 1.25
 
 
 class Buffers:
-    """Named memory for arrays that are not initialised. An array is valid until its name is requested again."""
+    """Named buffers for uninitialised arrays. An array is valid until its name is requested again."""
 
     def __init__(self) -> None:
         self._kept: dict[str, np.ndarray] = {}

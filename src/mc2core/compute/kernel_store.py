@@ -1,10 +1,11 @@
 """Storage of compiled kernels: folder, checksums, and locks for processes that compile.
 
 numba's cache does not verify its files. Two processes that store versions of one function at the same time can
-overwrite each other. A new index next to old versions can refer to a version that was compiled for other types.
-Therefore, each state of the sources has its own folder, with a subfolder for each state of a kernel's file. A process
-removes the files that do not match their checksums before it uses its first kernel, and before it stores one. Processes
-compile at the same time and store one after the other. Fits by one engine, which compile the same kernels, take turns.
+overwrite each other's files. A new index next to old versions can refer to a version that was compiled for other types.
+Therefore, each version of the package's code has its own folder, with a subfolder for each version of a kernel's source
+file. A process removes files that do not match their checksums before it uses its first kernel, and before it stores a
+kernel. Several processes can compile at the same time, but only one stores at a time. Fits with the same engine, which
+compile the same kernels, compile one after the other.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ import numba
 from mc2core.base import progress, stopping, storage
 
 _PACKAGE = Path(__file__).parents[1]
-#: folders of the package without kernels: stored kernels remain valid after an edit there
+#: folders of the package without kernels; changes in these folders do not invalidate stored kernels
 WITHOUT_KERNELS = ("app", "explore")
 _CHECKSUMS = "checksums"
 _WAIT_SECONDS = 0.05
 _PROBE_BYTES, _MIN_FREE_BYTES = 2**20, 2**26
-_KEPT_FOLDERS = 3  # of earlier sources
+_KEPT_FOLDERS = 3  # number of folders of earlier code versions that are not removed
 
 
 # -- folder --------------------------------------------------------------------------------------------------------
 @functools.cache
 def folder() -> Path | None:
-    """Return the folder of the compiled kernels of these sources; None if nothing can be stored.
+    """Return the folder for the compiled kernels of this version of the code; None if nothing can be stored.
 
-    It is in ``NUMBA_CACHE_DIR`` if this is set, else next to the package, else in the user's cache. If none of these is
-    writable, or the disk is full, a temporary copy is used until the process ends.
+    The folder is in ``NUMBA_CACHE_DIR`` if it is set, otherwise next to the package or in the user's cache folder. If
+    no place is writable, or the disk is full, a temporary copy of existing kernels is used until the process ends.
     """
     for place in _places():
         if _can_write(place):
@@ -59,16 +60,16 @@ def folder() -> Path | None:
 
 
 def folder_of(function: FunctionType) -> Path | None:
-    """Return the folder for the versions of a kernel. Each state of its file has one, as numba uses no other state."""
+    """Return the folder for the compiled versions of a kernel; each version of its source file has its own folder."""
     current = folder()
     if current is not None:
-        with suppress(OSError):  # no file, as in a notebook
+        with suppress(OSError):  # the function has no source file, as in a notebook
             about = Path(function.__code__.co_filename).stat()
             return current / f"{about.st_mtime_ns}-{about.st_size}"
     return current
 
 
-@functools.cache  # while a kernel is decorated, numba has another folder
+@functools.cache  # cached, because numba's folder setting is changed while a kernel is decorated
 def _places() -> list[Path]:
     config: Any = numba.config
     if config.CACHE_DIR:
@@ -80,11 +81,11 @@ def _places() -> list[Path]:
 
 
 def _can_write(place: Path) -> bool:
-    """Return whether files can be written and locked there, with room for all kernels."""
+    """Return whether files can be written and locked in ``place``, and whether it has space for all kernels."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place) as probe:
-            probe.write(bytes(_PROBE_BYTES))  # fails beyond a quota, which free space does not show
+            probe.write(bytes(_PROBE_BYTES))  # fails if a quota is exceeded, which the free space does not reveal
             probe.flush()
         with open(_open(place / "storing.lock")) as lock:
             can_lock = storage.take_lock(lock.fileno(), wait=False) is not None
@@ -105,9 +106,10 @@ def _sources() -> list[Path]:
 
 
 def _digest(place: Path | None) -> str:
-    """Name of the folder: a digest of the code without comments and docstrings, of Python and of numba.
+    """Return the name of the folder: a digest of the code without comments and docstrings, and of Python's and numba's
+    versions.
 
-    Parsing all files takes a second, so the result is stored in ``place`` under the digest of their contents.
+    Parsing all files takes a second, so the result is stored in ``place`` under the digest of the file contents.
     """
     contents = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
     for path in _sources():
@@ -117,12 +119,12 @@ def _digest(place: Path | None) -> str:
 
 @functools.cache
 def _code_digest(contents: str, place: Path | None) -> str:
-    """Return the digest of the code of the files with the digest ``contents``."""
+    """Return the digest of the code without comments and docstrings, given the digest ``contents`` of the files."""
     name = f"{contents}.code"
     for known in [place] if place else _places():
         with suppress(OSError):
             kept = (known / name).read_bytes()
-            # damaged, it would not be the name of a folder with checksums that match
+            # a damaged digest names a folder that does not exist, so no wrong kernels are loaded
             if len(kept) == 16 and set(kept) <= set(b"0123456789abcdef"):
                 return kept.decode()
     digest = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
@@ -140,7 +142,7 @@ def _code_digest(contents: str, place: Path | None) -> str:
 
 # -- checksums -----------------------------------------------------------------------------------------------------
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files that numba has stored, with their names in the list of checksums."""
+    """Yield the name in the list of checksums, and the path, of each file that numba has stored."""
     for path in sorted(folder.glob("*/*/*")):
         yield path.relative_to(folder).as_posix(), path
 
@@ -151,7 +153,7 @@ def _known_checksum(path: Path, size: int, modified: int) -> str:
 
 
 def _checksum(path: Path) -> str | None:
-    """Return the SHA-256 (hex) of a file, None if it cannot be read."""
+    """Return the SHA-256 digest of a file in hexadecimal; None if the file cannot be read."""
     try:
         about = path.stat()
         return _known_checksum(path, about.st_size, about.st_mtime_ns)
@@ -169,13 +171,13 @@ def _listed(folder: Path) -> dict[str, str]:
 
 
 def _write_checksums(folder: Path) -> None:
-    """List the checksum of each file.
+    """Write the list of the checksums of all files.
 
-    The list is not forced to the disk, because that is slow. If it is lost, kernels are compiled again.
+    The list is not synchronised to disk, because this is slow. If it is lost, kernels are compiled again.
     """
     stored = [(name, path) for name, path in _files(folder) if path.suffix in (".nbi", ".nbc")]
     lines = [f"{checksum}  {name}\n" for name, path in stored if (checksum := _checksum(path))]
-    # without the list, which a full disk can prevent, the files are removed before they are used
+    # if the list cannot be written, as on a full disk, the files are removed before their next use
     with suppress(OSError):
         new = folder / f"{_CHECKSUMS}.new"
         new.write_text("".join(lines), encoding="utf-8")
@@ -183,9 +185,9 @@ def _write_checksums(folder: Path) -> None:
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Remove each file that differs from its checksum or has none, such as the files of a process that was killed.
+    """Remove each file that does not match its checksum or has no checksum, such as a file of a killed process.
 
-    The versions of a kernel are removed with its index, because numba would give their numbers to new versions.
+    If the index of a kernel is removed, its versions are removed too, because numba would reuse their numbers.
     """
     listed = _listed(folder)
     if not listed:
@@ -205,7 +207,7 @@ def _remove(path: Path) -> None:
 
 
 def _copy_from(earlier: Path, folder: Path) -> None:
-    """Copy the kernels of a folder that is read-only or full, such as the folder of a container image."""
+    """Copy the kernels from a folder that is read-only or full, such as the folder of a container image."""
     with suppress(OSError):
         for name, path in ((_CHECKSUMS, earlier / _CHECKSUMS), *_files(earlier)):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +215,7 @@ def _copy_from(earlier: Path, folder: Path) -> None:
 
 
 def _remove_old(place: Path, now: Path) -> None:
-    """Remove kernels of earlier sources, except the few used last."""
+    """Remove the kernels of earlier code versions, except the most recently used folders."""
     others = [path for path in place.iterdir() if path.is_dir() and path != now]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[_KEPT_FOLDERS:]:
@@ -224,19 +226,19 @@ def _remove_old(place: Path, now: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-# -- several processes that compile ---------------------------------------------------------------------------------
+# -- locks between processes ----------------------------------------------------------------------------------------
 class Store:
-    """The stored kernels as this process uses them; safe to use from several threads."""
+    """Access of this process to the stored kernels. Its methods are thread-safe."""
 
     def __init__(self) -> None:
         self._mutex = threading.RLock()
         self._is_checked = False
-        self._turns: list[str] = []  # names passed to the running blocks of :meth:`taking_turns`, in all threads
-        self._locks: set[int] = set()  # open files
-        self._turn: int | None = None  # one of them
+        self._turns: list[str] = []  # names of the running blocks of :meth:`taking_turns`, in all threads
+        self._locks: set[int] = set()  # file descriptors of open lock files
+        self._turn: int | None = None  # descriptor of the lock file of the current turn
 
     def check(self) -> None:
-        """Remove damaged files, once per process and before numba reads the first."""
+        """Remove damaged files, once per process, before numba reads the first file."""
         if self._is_checked:
             return
         with self._mutex:
@@ -259,9 +261,9 @@ class Store:
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Let no other process store or remove files while the block runs, then list the checksums.
+        """Prevent other processes from storing or removing files while the block runs, then write the checksums.
 
-        Damaged files are removed first.
+        Damaged files are removed before the block.
         """
         current = folder()
         assert current is not None
@@ -279,7 +281,7 @@ class Store:
             self._close(lock)
 
     def _wait_for(self, path: Path, does: str) -> int:
-        """Return the lock file, open and locked. Progress shows a wait for another process that ``does`` something."""
+        """Lock a file and return its descriptor; the progress display shows that another process ``does`` the work."""
         lock = _open(path)
         self._locks.add(lock)
         try:
@@ -301,8 +303,8 @@ class Store:
     def taking_turns(self, what: str) -> Iterator[None]:
         """Make other processes that compile ``what`` wait, from the first compiled kernel to the end of the block.
 
-        They then load the kernels. Without turns, each process would compile all of them. ``what`` is part of the name
-        of a file.
+        The other processes then load the stored kernels instead of compiling them again. ``what`` becomes part of the
+        name of the lock file.
         """
         with self._mutex:
             self._turns.append(what)
@@ -310,7 +312,7 @@ class Store:
             yield
         finally:
             with self._mutex:
-                if what in self._turns:  # a forked process has none
+                if what in self._turns:  # the list is empty in a forked process
                     self._turns.remove(what)
                 if not self._turns and self._turn is not None:
                     self._close(self._turn)

@@ -1,4 +1,4 @@
-"""How kernels are compiled: without the interpreter's lock, and stored on disk for later processes."""
+"""Compilation of kernels, which release Python's global lock and are stored on disk for later processes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from numba.extending import overload
 from mc2core.base import progress, stopping
 from mc2core.compute.kernel_store import folder, folder_of, store
 
-# The same for all functions: numba compiles an inner function again for each set of options of its callers. A division
-# by zero gives inf or nan, as in NumPy.
+# All kernels share these options, since numba compiles an inner function again for each set of options of its callers.
+# With the error model "numpy", a division by zero gives inf or nan.
 _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-_decorating = threading.Lock()  # numba's folder is one setting for all threads
+_decorating = threading.Lock()  # numba has a single folder setting for all threads
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function by ``numba.njit`` with the options that all kernels share, and further ``options`` (a
-    decorator)."""
+    """Decorate a function to be compiled by ``numba.njit``, with the options of all kernels and further ``options``."""
     if function is None:
         return lambda function: kernel(function, **options)
     options = {**_OPTIONS, **options}
@@ -36,7 +35,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
                 compiled = numba.njit(cache=True, **options)(function)
                 if _is_stored(compiled):
                     return compiled
-            except RuntimeError:  # numba can write to no folder, or the function has no file
+            except RuntimeError:  # numba cannot write to any folder, or the function has no source file
                 pass
             finally:
                 config.CACHE_DIR = given
@@ -44,9 +43,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorate a function that only kernels call; it is compiled as a part of each of them.
+    """Decorate a function that only kernels call; it is compiled as part of each kernel that calls it.
 
-    It has no entry point for Python and no versions for constant arguments, which halves the time of compilation.
+    An inner kernel has no entry point for Python and no separate versions for constant arguments. This halves the
+    compilation time.
     """
     if function is None:
         return lambda function: inner_kernel(function, **options)
@@ -57,7 +57,7 @@ def inner_kernel(function: Callable[..., Any] | None = None, **options: Any) -> 
 
 
 class _Inner:
-    """A function that is a kernel of its own if Python calls it."""
+    """Wrapper of an inner kernel, which compiles the function as a separate kernel if Python calls it."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
@@ -77,15 +77,16 @@ def _is_stored(dispatcher: Any) -> bool:
 
 
 class _Compiling(event.Listener):
-    """Locks the store while a kernel is stored, names kernels, and stops for a signal between two compiler passes.
+    """Listener for numba's events: locks the store while a kernel is stored, shows progress and reacts to signals.
 
-    numba stores a version after its event "numba:compile" has ended, and before "numba:compiler_lock" does.
+    numba stores a compiled version after the end of the event "numba:compile" and before the end of
+    "numba:compiler_lock". Signals are checked between two compiler passes.
     """
 
     def __init__(self) -> None:
-        self._here = threading.local()  # depth of the compiler's lock, and that at which this thread stores a kernel
+        self._here = threading.local()  # depth of the compiler lock, and the depth at which this thread stores a kernel
         self._number = 0
-        self._names: list[str] = []  # of kernels, each of which calls the next
+        self._names: list[str] = []  # kernels being compiled; each calls the next
         self._work = ExitStack()
 
     def on_start(self, event: event.Event) -> None:
@@ -100,7 +101,7 @@ class _Compiling(event.Listener):
             if len(self._names) == 1:
                 self._told = self._work.enter_context(progress.work("", is_aside=True))
             if _is_stored(event.data["dispatcher"]):
-                self._told.what = "kernels"  # short, so that a wait for another process is seen in a narrow terminal
+                self._told.what = "kernels"  # short, so that a message about waiting fits into a narrow terminal
                 store.await_turn()
             self._tell()
 
@@ -129,9 +130,8 @@ def _is_ours(event: event.Event) -> bool:
     return _is_stored(dispatcher) or str(dispatcher.py_func.__module__).startswith(("mc2core.", "mc2papers."))
 
 
-numba.njit(lambda: None)  # starts numba's compiler, which is no use of a kernel yet
-# numba lets one thread compile at a time
-_compiling = _Compiling()
+numba.njit(lambda: None)  # initialises numba's compiler before the listener is registered
+_compiling = _Compiling()  # needs no lock, since numba compiles in one thread at a time
 for _kind in ("numba:compile", "numba:compiler_lock", "numba:run_pass"):
     event.register(_kind, _compiling)
 

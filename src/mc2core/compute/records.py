@@ -1,8 +1,8 @@
-"""Named tuples of arrays that kernels receive as one pointer.
+"""Named tuples of arrays that kernels receive as a single pointer.
 
-numba passes a named tuple to each function as all numbers of all its arrays. With 20 arrays, these are 170 numbers for
-each function that receives the tuple, and most of the time of compilation. A record is stored once, when Python calls a
-kernel, and functions receive its address (docs/notes/gibbs_kernels.md).
+numba passes a named tuple to a function as separate arguments: the address, shape and strides of every array. A tuple
+of 20 arrays becomes 170 arguments of each function, which takes most of the compilation time. A record is instead
+stored once, when Python calls a kernel, and functions receive its address (docs/notes/gibbs_kernels.md).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 
 def record(cls: type[T]) -> type[T]:
-    """Have kernels receive tuples of this class as one pointer (a decorator of a named tuple).
+    """Decorate a named tuple so that kernels receive it as a single pointer.
 
-    Kernels can read its fields, and write into its arrays. They cannot make a record, index it or return it.
+    Kernels can read the fields of a record and write to its arrays. They cannot create, index or return a record.
     """
 
     @typeof_impl.register(cls)
@@ -40,7 +40,7 @@ def record(cls: type[T]) -> type[T]:
 
 
 class Record(types.Type):
-    """The type of a record in kernels."""
+    """The numba type of a record."""
 
     def __init__(self, cls: Any, kinds: list[Any]) -> None:
         self.names, self.kinds, self.stored = cls._fields, kinds, types.Tuple(kinds)
@@ -65,15 +65,15 @@ class _Fields(AttributeTemplate):
 def _read(context: Any, builder: Any, kind: Record, pointer: Any, name: str) -> Any:
     place = kind.names.index(name)
     value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, place))
-    # fields do not change while a kernel runs: loops need not read them again
+    # fields do not change while a kernel runs, so the compiler may move their loads out of loops
     value.set_metadata("invariant.load", builder.module.add_metadata([]))
-    context.nrt.incref(builder, kind.kinds[place], value)  # of an array, which the kernel releases after use
+    context.nrt.incref(builder, kind.kinds[place], value)  # the kernel releases an array field after use
     return value
 
 
 @unbox(Record)
 def _store(kind: Record, values: Any, c: Any) -> Any:
-    """Store the fields where the kernel's caller keeps its variables."""
+    """Store the fields on the stack of the function that calls the kernel."""
     pointer = cgutils.alloca_once(c.builder, c.context.get_value_type(kind.stored))
     failed, fields = cgutils.alloca_once_value(c.builder, cgutils.false_bit), []
     for place, one in enumerate(kind.kinds):
@@ -82,7 +82,7 @@ def _store(kind: Record, values: Any, c: Any) -> Any:
         c.builder.store(c.builder.or_(c.builder.load(failed), native.is_error), failed)
         fields.append((one, native))
 
-    def clean_up() -> None:  # what numba does with arguments that are no records
+    def clean_up() -> None:  # numba does the same with arguments that are not records
         for one, native in reversed(fields):
             if native.cleanup is not None:
                 native.cleanup()

@@ -1,18 +1,18 @@
-"""Signs from MurmurHash3, and bit signatures, from which FastEx proposes clusters (NIPS12 sections 3.2 and 3.5).
+"""Random signs from MurmurHash3, and bit signatures by which FastEx proposes clusters (NIPS12 sections 3.2 and 3.5).
 
-The random vector of signs (1 or -1) of a word consists of the bits of MurmurHash3 of its number (package mmh3). The
-128-bit digest (x64 variant) of the number as eight little-endian bytes gives 128 signs; a second digest with the next
-seed gives another 128. A table has the bits of all words. For v of such signs and the angle between two vectors a and
+The random signs (1 or -1) of a word are the bits of the MurmurHash3 digest of its index (package mmh3). The 128-bit
+digest (x64 variant) of the index, as eight little-endian bytes, yields 128 signs. A second digest with the next seed
+yields another 128 signs. A table contains the bits of all words. For a vector v of one sign per word, and vectors a and
 b,
 
-    P(sign <v, a> != sign <v, b>) = angle / pi,
+    P(sign <v, a> != sign <v, b>) = angle(a, b) / pi
 
-approximately, because v is not Gaussian. The approximation is better if the norm is spread over more coordinates (the
-tests measure it).
+holds approximately, because v is not Gaussian. The approximation improves if the norms of a and b are spread over more
+coordinates (the tests measure it).
 
-**Sums.** For integer coordinates the inner product with all signs is 2 (sum over the coordinates whose bit is set) -
-(sum over all), so one masked addition per coordinate updates the sums of 64 signs (:func:`add_where_set`). Integer sums
-are exact, so adding and removing causes no rounding errors.
+**Sums.** For integer coordinates, the inner product with a sign vector is 2 (sum of the coordinates whose bit is set) -
+(sum of all coordinates). One masked addition per coordinate therefore updates the sums for 64 sign vectors
+(:func:`add_where_set`). Integer sums are exact, so adding and removing causes no rounding errors.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ import numpy as np
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import WORD_BITS, above, add_where_set
 
-#: lengths of a signature that are supported
+#: supported lengths of a signature in bits
 BITS = (8, 16, 32, 64, 128, 256)
 
 
 def n_signature_words(bits: int) -> int:
-    """Return the number of 64-bit words of a signature of ``bits`` bits. Raises ValueError for a length that is not
-    supported."""
+    """Return the number of 64-bit words of a signature of ``bits`` bits; raise ValueError if it is not supported."""
     if bits not in BITS:
         raise ValueError(f"bits is {bits!r}; allowed: {', '.join(map(str, BITS))}")
     return -(-bits // WORD_BITS)
@@ -39,7 +38,7 @@ def n_signature_words(bits: int) -> int:
 
 @functools.lru_cache(maxsize=1)
 def signs_of_words(n_words: int, bits: int) -> np.ndarray:
-    """Return the signs of the words 0 to n_words - 1 as bits, (n_words, W) uint64; the chains of a fit share them."""
+    """Return the signs of words 0 to n_words - 1 as bits, (n_words, W) uint64; cached for the chains of a fit."""
     n_parts = n_signature_words(bits)
     words = np.arange(n_words, dtype="<u8").view("V8").tolist()
     digests = [
@@ -51,8 +50,7 @@ def signs_of_words(n_words: int, bits: int) -> np.ndarray:
 
 @kernel
 def add_signed(sums, signs, word, value):
-    """Add the int32 ``value`` of coordinate ``word`` to the entries of ``sums`` ((64 W,) int32) whose bit in ``signs``
-    is set."""
+    """Add the int32 ``value`` to the entries of ``sums``, (64 W,) int32, whose bit in ``signs[word]`` is set."""
     for part in range(signs.shape[1]):
         add_where_set(sums, part * WORD_BITS, signs[word, part], value)
 

@@ -1,9 +1,10 @@
-"""Vector instructions for compiled kernels: sums and searches of weights, FastEx's blocks of clusters, signatures.
+"""Vector instructions for compiled kernels: sums and searches of weights, blocks of clusters for FastEx, signatures.
 
-Draws from many weights need sums of short rows. LLVM does not vectorise these sums (6 times slower on rows of 100), so
-the functions here use portable LLVM vector operations directly. They can be used only inside numba kernels. Indices are
-not checked: ``LANES`` entries must follow ``first`` (and ``row``, the place of a matrix's row) in every array. Matrices
-are passed whole, because a numba view of a row costs two atomic reference counts, as much as the arithmetic.
+Draws from many weights need sums of short rows. LLVM does not vectorise these sums, which makes them 6 times slower on
+rows of 100 weights. The functions here therefore use portable LLVM vector operations directly. They can be called only
+in numba kernels. Indices are not checked: every array must have ``LANES`` entries from ``first`` on. ``row`` is the
+flat index at which a row of a matrix starts. Matrices are passed whole, because a numba view of a row updates two
+atomic reference counts, which takes as long as the arithmetic.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-#: weights that an operation of this module takes at a time
+#: number of weights that one vector operation processes
 LANES = 16
 _F32 = ir.VectorType(ir.FloatType(), LANES)
 _F64 = ir.VectorType(ir.DoubleType(), LANES)
 _I32 = ir.VectorType(ir.IntType(32), LANES)
 
 
-# -- for generators of vector code ---------------------------------------------------------------------------------
+# -- helpers of the code generators --------------------------------------------------------------------------------
 class Arrays:
-    """Vectors of an intrinsic's array arguments, which are named by their place among its arguments."""
+    """Access to the array arguments of an intrinsic by vectors; ``place`` is the position of an argument."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         self.context, self.builder, self.kinds, self.arguments = context, builder, signature.args, arguments
@@ -59,7 +60,7 @@ def spread(builder: Any, scalar: Any, vector: Any) -> Any:
 
 
 def call(builder: Any, name: str, result: Any, arguments: list[Any], fastmath: tuple[str, ...] = ()) -> Any:
-    """Call LLVM's function ``name``, which returns a ``result``."""
+    """Generate a call of the LLVM function ``name`` with the return type ``result``."""
     kinds = [argument.type for argument in arguments]
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
     return builder.call(function, arguments, fastmath=fastmath)
@@ -71,7 +72,7 @@ def _prefetch(typingctx, array, index):
 
     def generate(context, builder, signature, arguments):
         pointer = Arrays(context, builder, signature, arguments).address(0, arguments[1], ir.IntType(8))
-        how = [ir.Constant(ir.IntType(32), value) for value in (0, 3, 1)]  # to read, keep, data
+        how = [ir.Constant(ir.IntType(32), value) for value in (0, 3, 1)]  # read access, highest locality, data cache
         call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [pointer, *how])
         return context.get_dummy_value()
 
@@ -80,15 +81,15 @@ def _prefetch(typingctx, array, index):
 
 # -- weights -------------------------------------------------------------------------------------------------------
 def _sum(builder, vector):
-    """Sum in float64, as a tree of fixed shape."""
+    """Return the float64 sum of the 16 entries, in a fixed order of additions."""
     start, wide = ir.Constant(ir.DoubleType(), -0.0), builder.fpext(vector, _F64)
     return call(builder, "llvm.vector.reduce.fadd.v16f64", ir.DoubleType(), [start, wide], ("reassoc",))
 
 
 def _running_sums(builder, total, zeros):
-    """Return running sums of the 16 entries of ``total``, in four steps of doubled reach."""
+    """Return the cumulative sums of the 16 entries of ``total``, in four steps that add entries 1, 2, 4 and 8 apart."""
     for reach in (1, 2, 4, 8):
-        # lanes of the second operand have numbers from LANES on: the lowest lanes are filled with zeros
+        # indices from LANES on refer to the second operand, so the lowest lanes are filled with zeros
         moved = ir.Constant(_I32, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
         total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
     return total
@@ -97,7 +98,8 @@ def _running_sums(builder, total, zeros):
 def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     """weights[first:first + 16] = (counts.ravel()[row + first...] + prior[first...]) * scale[first...].
 
-    Returns their float64 sum. ``counts`` int32; ``prior``, ``scale``, ``weights`` float32; all contiguous.
+    Returns the float64 sum of the 16 weights. ``counts`` is int32; ``prior``, ``scale`` and ``weights`` are float32; all
+    are contiguous.
     """
     signature = types.float64(counts, types.intp, prior, scale, weights, types.intp)
 
@@ -113,9 +115,9 @@ def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
 
 
 def _weigh_gathered(typingctx, values, places, row, dense, weights, first):
-    """weights[first:first + 16] = values[row + first...] * dense[places[row + first...]]; returns their float64 sum.
+    """weights[first:first + 16] = values[row + first...] * dense[places[row + first...]]; return their float64 sum.
 
-    ``places`` int32; ``values``, ``dense``, ``weights`` float32; all contiguous.
+    ``places`` is int32; ``values``, ``dense`` and ``weights`` are float32; all are contiguous.
     """
     signature = types.float64(values, places, types.intp, dense, weights, types.intp)
 
@@ -136,9 +138,10 @@ def _weigh_gathered(typingctx, values, places, row, dense, weights, first):
 
 
 def _weigh_products(typingctx, left, row, right, other_row, sums, first):
-    """sums[first:first + 16] = running sums of left.ravel()[row + first...] * right.ravel()[other_row + first...].
+    """sums[first:first + 16] = cumulative sums of left.ravel()[row + first...] * right.ravel()[other_row + first...].
 
-    Returns the last, the sum of the 16. ``left``, ``right`` float32, ``sums`` float64; all contiguous.
+    Returns the last entry, the sum of the 16 products. ``left`` and ``right`` are float32, ``sums`` is float64; all are
+    contiguous.
     """
     signature = types.float64(left, types.intp, right, types.intp, sums, types.intp)
 
@@ -155,10 +158,9 @@ def _weigh_products(typingctx, left, row, right, other_row, sums, first):
 
 
 def _find_lane(typingctx, weights, first, u, left_out):
-    """Return the index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if
-    none does.
+    """Return the index 0..15 of the first cumulative sum of weights[first:first + 16] above ``u`` (float64), else 16.
 
-    weights[left_out] counts as 0. Running sums are float32, computed in four steps of doubled reach. The weight at the
+    weights[left_out] counts as 0. Cumulative sums are float32 (see :func:`_running_sums`). The weight at the returned
     index is positive.
     """
     signature = types.intp(weights, types.intp, types.float64, types.intp)
@@ -178,14 +180,13 @@ def _find_lane(typingctx, weights, first, u, left_out):
 
 
 def _find_equal(typingctx, numbers, first, number):
-    """Return the index 0..15 of the first of numbers[first:first + 16] (int32) that equals ``number`` (int32); 16 if
-    none does."""
+    """Return the index 0..15 of the first entry of numbers[first:first + 16] that equals ``number`` (int32), else 16."""
     signature = types.intp(numbers, types.intp, types.int32)
 
     def generate(context, builder, signature, arguments):
         found = Arrays(context, builder, signature, arguments).load(0, arguments[1], _I32)
         is_equal = builder.icmp_signed("==", found, spread(builder, arguments[2], _I32))
-        # the bit after the last lane's ends the search
+        # an additional bit after the last lane gives 16 if no entry is equal
         bits = builder.zext(builder.bitcast(is_equal, ir.IntType(LANES)), ir.IntType(64))
         bits = builder.or_(bits, ir.Constant(ir.IntType(64), 1 << LANES))
         return builder.cttz(bits, ir.Constant(ir.IntType(1), 1))
@@ -194,8 +195,10 @@ def _find_equal(typingctx, numbers, first, number):
 
 
 def _count_passed(typingctx, sums, first, u):
-    """Return how many of sums[first:first + 16] are at most ``u``; for ascending sums, this is the index of the first
-    larger one."""
+    """Return the number of entries of sums[first:first + 16] that are at most ``u``.
+
+    For ascending sums, this is the index of the first entry above ``u``.
+    """
     signature = types.intp(sums, types.intp, types.float64)
 
     def generate(context, builder, signature, arguments):
@@ -206,14 +209,14 @@ def _count_passed(typingctx, sums, first, u):
     return signature, generate
 
 
-# -- a block of 64 clusters at a time, as vector instructions -------------------------------------------------------
-# LLVM does not turn loops with sums or maxima into vector code as good as this (it measured 4 times slower), so the
-# operations are spelled out. BLOCK entries must follow ``first`` in every array. Multiplications and additions are
-# fused explicitly and no other liberties are taken, so a cluster has the same bits wherever it stands.
+# -- blocks of 64 clusters ------------------------------------------------------------------------------------------
+# LLVM's own vector code for loops with sums or maxima is 4 times slower, so the operations are written explicitly.
+# Every array must have BLOCK entries from ``first`` on. Multiplications and additions are fused explicitly, and no other
+# reordering is allowed, so the score of a cluster does not depend on its column.
 
-#: clusters in one block; arrays over clusters are as long as whole blocks
+#: number of clusters in one block; arrays over clusters consist of whole blocks
 BLOCK = 64
-#: constant of columns without a cluster: with any multiplier of the score, they get no weight
+#: constant of the score in columns without a cluster; it makes their weight 0
 NO_CLUSTER = -math.inf
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _INTS = ir.VectorType(ir.IntType(32), BLOCK)
@@ -222,11 +225,11 @@ _WORDS = ir.VectorType(ir.IntType(64), BLOCK)
 _SINE = [(-1) ** i * math.pi ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(5)]
 # exp(r), |r| <= ln(2) / 2: relative error below 1e-6
 _EXPONENTIAL = [1.0 / math.factorial(i) for i in range(7)]
-_ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves a float32's nearest integer in its low bits
+_ROUND = 12582912.0  # 1.5 * 2**23: adding it to a float32 rounds to an integer, which is in the low bits of the sum
 
 
 def _floats(value):
-    # llvmlite prints the constant in double precision, and LLVM needs a value that float32 represents exactly
+    # llvmlite writes constants in double precision, and LLVM accepts only values that float32 represents exactly
     return constant(_FLOATS, float(np.float32(value)))
 
 
@@ -242,12 +245,12 @@ def _polynomial(builder, coefficients, x):
 
 
 def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
-    """Write scores of columns first..first + 63 to ``scores``; returns the largest.
+    """Write the scores of columns first..first + 63 to ``scores``; return the largest score.
 
     score = inverse_temperature * (constant + mass * slope) + inverse_temperature * norm * norms * cos(pi max(distance *
-    inverse_bits - slack, 0)), where distance is the number of bits in which the column of ``signatures`` (n_parts,
-    columns) uint64 and ``query`` (n_parts,) uint64 differ. ``factors``: inverse_bits, slack, norm, mass,
-    inverse_temperature. Arrays are contiguous, floats float32.
+    inverse_bits - slack, 0)). The distance is the number of bits in which the column of ``signatures`` (n_parts,
+    columns) uint64 and ``query`` (n_parts,) uint64 differ. ``factors`` are inverse_bits, slack, norm, mass and
+    inverse_temperature. Arrays are contiguous, and floats are float32.
     """
     five = types.UniTuple(types.float32, 5)
     signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
@@ -282,7 +285,7 @@ def _score_block(typingctx, signatures, query, norms, constants, slopes, first, 
 def _weigh_block(typingctx, scores, first, top, floor):
     """Replace scores[first:first + 64] by exp(max(score - top, floor)), and by 0 for columns without a cluster.
 
-    Returns their sum; the tree of its additions has a fixed shape. float32, -80 < floor < 0.
+    Returns the sum of the new values, added in a fixed order. All numbers are float32, and -80 < floor < 0.
     """
     signature = types.float32(scores, types.intp, types.float32, types.float32)
 
@@ -307,15 +310,16 @@ def _weigh_block(typingctx, scores, first, top, floor):
 
 
 # -- signatures --------------------------------------------------------------------------------------------
-#: signs in one machine word of a signature
+#: number of signs in one machine word of a signature
 WORD_BITS = 64
 
 
 def _add_where_set(typingctx, sums, first, mask, value):
     """Add ``value`` to sums[first + b] for every bit b that is set in ``mask``.
 
-    ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. It is
-    one masked vector addition if the processor supports it; a loop over bits is several times slower.
+    ``sums`` is contiguous int32 and must have 64 entries from ``first`` on (not checked); ``mask`` is uint64 and
+    ``value`` int32. This is one masked vector addition on processors with such an instruction; a loop over the bits is
+    several times slower.
     """
     signature = types.void(sums, types.intp, types.uint64, types.int32)
 
@@ -331,8 +335,10 @@ def _add_where_set(typingctx, sums, first, mask, value):
 
 
 def _above(typingctx, sums, first, threshold):
-    """Return a uint64 whose bit b is set if sums[first + b] > ``threshold``, int32; ``sums`` as in
-    :func:`_add_where_set`."""
+    """Return a uint64 whose bit b is set if sums[first + b] > ``threshold`` (int32).
+
+    ``sums`` is as in :func:`_add_where_set`.
+    """
     signature = types.uint64(sums, types.intp, types.int32)
 
     def generate(context, builder, signature, arguments):

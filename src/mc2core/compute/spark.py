@@ -1,4 +1,4 @@
-"""Spark for this process: requirements, one shared context, and its errors as one sentence."""
+"""Spark in this process: requirements, one shared context, and errors reported in one sentence."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from typing import Any
 
 from mc2core.base import extras
 
-#: property of ours: a folder that every executor can read and this process can write to
+#: property of this package: a folder that every executor can read and this process can write to
 FOLDER = "spark.mc2core.folder"
-# defaults of properties of Spark
+# default values of Spark properties
 _USUAL = {
     "spark.master": "local[*]",
     "spark.app.name": "mc2core",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # a worker on which tasks keep failing, as on a full disk, is asked no more
+    # a worker on which tasks fail repeatedly, as on a full disk, gets no further tasks
     "spark.excludeOnFailure.enabled": "true",
     "spark.log.level": "OFF",
 }
-#: beginning of an error on an executor, by which it is found in the output of Spark
+#: prefix of our error messages on executors, by which they are found in Spark's output
 MARK = "mc2core: "
 
 _given: dict[str, str] = {}
@@ -43,7 +43,7 @@ class SparkFailed(OSError):
 
 
 def missing() -> str | None:
-    """Return a sentence that names the missing requirement of Spark and how to install it, or None."""
+    """Return a sentence that names the missing requirement of Spark and how to install it; None if none is missing."""
     if lack := extras.lacking("pyspark", extra="spark", purpose="Spark"):
         return lack
     home = os.environ.get("JAVA_HOME")
@@ -54,10 +54,10 @@ def missing() -> str | None:
 
 @contextmanager
 def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Use these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) within the block.
+    """Set Spark properties (``spark.master``, ``spark.executor.memory``, ...) for the contexts started in the block.
 
-    The context is started at its first use and stopped at the end. A context that is already running, for example under
-    spark-submit, is used without changes and is not stopped.
+    The context is started at its first use and stopped at the end of the block. A context that is already running, for
+    example under spark-submit, is used without changes and is not stopped.
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
@@ -83,7 +83,7 @@ def context() -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pyspark warns of versions of pandas, which we do not use with it
+        warnings.simplefilter("ignore")  # pyspark warns about pandas versions, but pandas is not used with Spark here
         from pyspark import SparkConf, SparkContext
 
         running = SparkContext._active_spark_context
@@ -101,7 +101,7 @@ def context() -> Any:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep the handler of SIGINT: pyspark's raises in the middle of a call of the JVM, which fails in several ways."""
+    """Restore the handler of SIGINT after the block, because pyspark's handler raises inside calls of the JVM."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -119,7 +119,7 @@ def stop() -> None:
 
 
 def folder() -> Path:
-    """Return the folder given as FOLDER, or a temporary folder of this machine, which other machines cannot read."""
+    """Return the folder of the property FOLDER, or a temporary folder, which executors on other machines cannot read."""
     there = context().getConf().get(FOLDER)
     if there:
         return Path(there).absolute()
@@ -130,7 +130,7 @@ def folder() -> Path:
 
 @contextmanager
 def in_a_sentence(what: str) -> Iterator[None]:
-    """Raise errors of Spark as one sentence: our message on an executor (MARK), or the first message of Spark."""
+    """Raise Spark errors as one sentence: our own message on an executor (see MARK), or the cause that Spark reports."""
     try:
         yield
     except Exception as error:
@@ -144,7 +144,7 @@ def in_a_sentence(what: str) -> Iterator[None]:
 
 
 def _first_cause(text: str) -> str:
-    """Return the first line of Spark's trace of an error, or the last cause it names."""
+    """Return the last cause named in Spark's error text, or the first line of the text if it names no cause."""
     causes = re.findall(r"Caused by: (.*)", text) or re.findall(r"^(?:: )?(\S*(?:Exception|Error): .*)", text, re.M)
     return (causes[-1] if causes else text.partition("\n")[0]).strip()
 

@@ -1,4 +1,4 @@
-"""Logarithm, exponential and log-gamma that compile to vector code.
+"""Logarithm, exponential, log-gamma and digamma functions that compile to vector code.
 
 LLVM cannot vectorise calls to the C library, and numba's wheel has no vector functions for mathematics. The functions
 here have no branches, so a loop over an array processes several values per cycle. They are used in loops inside
@@ -20,16 +20,16 @@ _SQRT_HALF_BITS = np.int64(0x3FE6A09E667F3BCD)
 _52 = np.int64(52)
 _BIAS = np.int64(1023)
 _HALF_LOG_2PI = 0.91893853320467274178
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves a float's nearest integer in its low bits
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it to a float64 rounds to an integer, which is in the low bits
 
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def log(x):
-    """Return the natural logarithm of a normal, positive float64; relative error below 3e-16 (absolute near 1).
+    """Return the natural logarithm of a normal, positive float64; the relative error (absolute near 1) is below 3e-16.
 
-    The argument is x = 2**e * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) by the odd series in
-    f / (2 + f) with the minimax coefficients of FreeBSD's e_log.c. Zero, subnormal, infinite and NaN arguments are
-    not handled: the caller keeps them away.
+    The argument is written as x = 2**e * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2). log(1 + f) is computed by the odd
+    series in f / (2 + f), with the minimax coefficients of FreeBSD's e_log.c. Zero, subnormal, infinite and NaN
+    arguments are not handled, so callers must not pass them.
     """
     bits = np.float64(x).view(np.int64)
     exponent = (bits - _SQRT_HALF_BITS) >> _52
@@ -48,8 +48,7 @@ def log(x):
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def exp(x):
-    """Return the exponential of a float64, relative error below 3e-16; arguments below -708 give 0, above 709
-    infinity."""
+    """Return the exponential of a float64 with a relative error below 3e-16; 0 below -708 and infinity above 709."""
     clipped = min(max(x, -708.0), 709.0)
     shifted = clipped * 1.4426950408889634 + _ROUND
     k = shifted - _ROUND
@@ -80,7 +79,7 @@ def exp(x):
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def stirling(x):
-    """Log-gamma for x >= 8 by Stirling's series to x**-11; absolute error below 1e-14 + 2e-16 |result|."""
+    """Return log-gamma of x >= 8 by Stirling's series to x**-11; the absolute error is below 1e-14 + 2e-16 |result|."""
     r = 1.0 / x
     z = r * r
     series = r * (
@@ -92,9 +91,10 @@ def stirling(x):
 
 @kernel(fastmath={"contract"}, forceinline=True)
 def log_gamma(x):
-    """Log-gamma for x > 0 (down to 1e-300); absolute error below 1e-13 up to x = 100, relative 1e-15 beyond.
+    """Return log-gamma of x >= 1e-300.
 
-    Below 8 the argument is shifted: G(x) = G(x + 8) / (x (x+1) ... (x+7)).
+    The absolute error is below 1e-13 for x up to 100, and the relative error is below 1e-15 for larger x. Arguments
+    below 8 are shifted by G(x) = G(x + 8) / (x (x+1) ... (x+7)).
     """
     is_small = x < 8.0
     y = x + 8.0 if is_small else x
@@ -103,9 +103,9 @@ def log_gamma(x):
     return stirling(y) - shift
 
 
-#: smaller arguments of log-gammas and of logarithms count as it
+#: smallest argument of log-gamma functions and logarithms; callers replace smaller arguments by it
 MIN_POSITIVE = 1e-300
-#: factors up to which a rising factorial is their product: a float for any argument that settings allow
+#: largest number of factors that are multiplied in a rising factorial; the product is finite for all allowed settings
 MAX_FACTORS = 16
 
 

@@ -1,17 +1,17 @@
-"""Random streams keyed by their purpose, not by the thread or process that uses them, and draws from them.
+"""Random streams that are identified by their purpose instead of the thread or process, and draws from them.
 
 A stream is identified by (seed, purpose, iteration, document). Therefore, iteration 400 can be repeated from a stored
 state without iterations 1 to 399, and any number of threads draws the same numbers.
 
-There are two forms:
+There are two kinds of generators:
 
-* :func:`generator` gives a NumPy generator (Philox) for work done in Python;
-* :func:`key` gives a 64-bit key for compiled kernels, which call :func:`seek` at the start of every document
-  (or topic, or cluster) and then draw from a two-word counter state. That generator is SplitMix64 with a
-  stream of its own for each document (Steele, Lea and Flood 2014: a start and an odd increment).
+* :func:`generator` returns a NumPy generator (Philox) for work in Python;
+* :func:`key` returns a 64-bit key for compiled kernels. A kernel calls :func:`seek` at the start of every document (or
+  topic, or cluster) and then draws from a two-word counter state. This generator is SplitMix64, with a separate start
+  and odd increment for each document (Steele, Lea and Flood 2014).
 
-With NumPy's generators, the functions below draw Gamma and Dirichlet variates and weighted choices. In kernels, they
-draw normal and Gamma variates and weighted choices.
+The functions below draw Gamma and Dirichlet variates and weighted choices with NumPy generators. In kernels, they draw
+normal and Gamma variates and weighted choices.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _S12, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (12, 27, 30, 31, 33))
 _TO_UNIT = 1.0 / 4503599627370496.0  # 2**-52
-_MIN_SHAPE = 1e-300  # smallest shape of a Gamma variate; smaller ones have no weight next to others
-_SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
-_SMALL_SHAPE = 0.5  # below it, Gammas are drawn by a rejection of their own
+_MIN_SHAPE = 1e-300  # smallest shape of a Gamma variate; smaller shapes have no weight next to others
+_SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 only with probability 1e-140
+_SMALL_SHAPE = 0.5  # below this shape, Gamma variates are drawn by a separate rejection sampler
 _CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
 
 
@@ -47,7 +47,7 @@ def _words(seed: int, purpose: str, iteration: int, document: int) -> bytes:
 
 
 def generator(seed: int, purpose: str, iteration: int = 0, document: int = 0) -> np.random.Generator:
-    """Return a NumPy generator of the stream (seed, purpose, iteration, document)."""
+    """Return a NumPy generator for the stream (seed, purpose, iteration, document)."""
     digest = hashlib.blake2b(_words(seed, purpose, iteration, document), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=np.frombuffer(digest, dtype=np.uint64)))
 
@@ -60,7 +60,7 @@ def key(seed: int, purpose: str, iteration: int = 0) -> np.uint64:
 
 @numba.njit(inline="always")
 def mix(word):
-    """Apply the finaliser of SplitMix64 (Stafford's variant 13): a one-to-one map of uint64."""
+    """Apply the finaliser of SplitMix64 (Stafford's variant 13), a bijection of uint64."""
     word = (word ^ (word >> _S30)) * _MIX_1
     word = (word ^ (word >> _S27)) * _MIX_2
     return word ^ (word >> _S31)
@@ -68,7 +68,7 @@ def mix(word):
 
 @numba.njit(inline="always")
 def finish_murmur(word):
-    """Apply the finaliser of MurmurHash3: a one-to-one map of uint64."""
+    """Apply the finaliser of MurmurHash3, a bijection of uint64."""
     word = (word ^ (word >> _S33)) * _MIX_3
     word = (word ^ (word >> _S33)) * _MIX_4
     return word ^ (word >> _S33)
@@ -76,10 +76,10 @@ def finish_murmur(word):
 
 @kernel
 def seek(state, key, item):
-    """Set ``state`` ((2,) uint64, in place) to the start of item's stream under ``key``."""
+    """Set ``state``, (2,) uint64, to the start of the stream of ``item`` under ``key``, in place."""
     start = mix(key + _GOLDEN * (np.uint64(item) + _ONE))
     state[0] = start
-    state[1] = finish_murmur(start + key) | _ONE  # odd: the increment of the stream
+    state[1] = finish_murmur(start + key) | _ONE  # increment of the stream, which must be odd
 
 
 @numba.njit(inline="always")
@@ -90,7 +90,7 @@ def to_unit(word):
 
 @numba.njit(inline="always")
 def uniform(state):
-    """Draw the next float64 of the stream, uniform on (0, 1), without 0 and 1."""
+    """Draw the next float64 of the stream, uniform on the open interval (0, 1)."""
     state[0] += state[1]
     return to_unit(mix(state[0]))
 
@@ -99,18 +99,19 @@ def uniform(state):
 def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Draw logarithms of Gamma(shape, 1) variates, float64. They are finite even if the variates underflow.
 
-    By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
+    The identity Gamma(a) = Gamma(a + 1) U**(1/a) in distribution is used. Shapes below 1e-300, including 0, are
+    replaced by 1e-300.
     """
     shape = np.maximum(shape, _MIN_SHAPE)
     return np.log(generator.standard_gamma(shape + 1.0)) + np.log1p(-generator.random(shape.shape)) / shape
 
 
 def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Draw from Dir(shape[...]) in each row, (..., n) float64. Rows sum to 1 even for very small shapes.
+    """Draw each row from the Dirichlet distribution of its shapes, (..., n) float64; rows sum to 1 for all shapes.
 
-    The sum of a row's Gammas is a Gamma of their total shape. If the total shape is large enough in every row, Gammas
-    are drawn directly; otherwise, their logarithms are drawn. The choice depends only on the shapes, not on the draws,
-    so both methods are exact.
+    The sum of a row's Gamma variates is a Gamma variate whose shape is the sum of their shapes. If this sum is large
+    enough in every row, Gamma variates are drawn directly; otherwise, their logarithms are drawn. The choice depends
+    only on the shapes, not on the draws, so the method is exact.
     """
     if shape.sum(axis=-1).min(initial=np.inf) >= _SAFE_SHAPE:
         gammas = generator.standard_gamma(shape)
@@ -121,8 +122,10 @@ def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
-    """Draw indices with the given weights. Raises ValueError unless their sum is finite and positive; ``what`` names
-    the weights."""
+    """Draw indices with probabilities proportional to ``weights``.
+
+    Raises ValueError, with ``what`` as the name of the weights, unless the sum of the weights is finite and positive.
+    """
     total = weights.sum()
     if not 0.0 < total < np.inf:
         raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
@@ -131,11 +134,10 @@ def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size:
 
 @numba.njit(inline="always")
 def index_at(weights, first, last, u):
-    """Return (index, rest): the first index from ``first`` on where the running sum of ``weights`` exceeds ``u`` >= 0,
-    at most ``last``.
+    """Return the index, from ``first`` to ``last``, at which the cumulative weight exceeds ``u`` >= 0, and a remainder.
 
-    ``rest`` is u minus the weights before the index. If u is uniform below their sum, the index is drawn in proportion
-    to weights[first:last + 1]; rounding errors go to the last index.
+    The remainder is u minus the weights before the index. If u is uniform on [0, sum of the weights), the index is
+    drawn with probability proportional to weights[first:last + 1]. If rounding exceeds the sum, the index is ``last``.
     """
     i = first
     while i < last and u >= weights[i]:
@@ -146,11 +148,11 @@ def index_at(weights, first, last, u):
 
 @numba.njit(inline="always")
 def index_of(weights, n, u, otherwise):
-    """Return the first of n ``weights`` whose running sum exceeds ``u`` >= 0; rounding errors go to the last positive
-    weight.
+    """Return the first index among n ``weights`` at which the cumulative weight exceeds ``u`` >= 0.
 
-    If u is uniform below their sum, the index is drawn in proportion to the weights. Returns ``otherwise`` if no weight
-    is positive.
+    If u is uniform on [0, sum of the weights), the index is drawn with probability proportional to the weights. If
+    rounding exceeds the sum, the index of the last positive weight is returned. If no weight is positive, ``otherwise``
+    is returned.
     """
     chosen = otherwise
     for i in range(n):
@@ -162,15 +164,16 @@ def index_of(weights, n, u, otherwise):
     return chosen
 
 
-#: scores that are lower than the best by so many nats need not be drawn from: even thousands of them weigh less than
-#: rounding errors
+#: gap to the best score in nats above which a score is ignored: even thousands of such weights are below rounding errors
 MAX_NATS_BELOW_BEST = 45.0
 
 
 @kernel
 def argmax(scores):
-    """Return the index of the largest of (n,) float64 ``scores``, or any index if a score is NaN. It keeps eight maxima
-    at a time and is faster than np.argmax."""
+    """Return the index of the largest of (n,) float64 ``scores``, or any index if a score is NaN.
+
+    Eight maxima are updated in parallel, which is faster than np.argmax.
+    """
     end = scores.size // 8 * 8
     a = b = c = d = e = f = g = h = scores[0]
     for k in range(0, end, 8):
@@ -180,7 +183,7 @@ def argmax(scores):
         a = max(a, scores[k])
     top = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
     k = 0
-    if top == top:  # else there is no end to the search
+    if top == top:  # the search would not end for NaN
         while scores[k] != top:
             k += 1
     return k
@@ -188,9 +191,9 @@ def argmax(scores):
 
 @kernel
 def select_likely(scores, least, likely):
-    """Move scores of at least ``least`` to the front, and their indices to ``likely``, (K,) int64; returns how many.
+    """Move scores of at least ``least`` to the front and write their indices to ``likely``, (K,) int64.
 
-    NaN counts as likely, so that the draw meets it.
+    Returns the number of these scores. NaN counts as likely, so that the draw detects it.
     """
     n = 0
     for k in range(scores.size):
@@ -202,9 +205,9 @@ def select_likely(scores, least, likely):
 
 @kernel
 def draw_from_logs(stream, scores):
-    """Draw an index in proportion to exp(scores); -1 if a score is NaN or the largest is infinite.
+    """Draw an index with probability proportional to exp(scores); -1 if a score is NaN or the largest is infinite.
 
-    (n,) float64 ``scores`` are overwritten by the weights; the largest weight is 1.
+    ``scores``, (n,) float64, are overwritten by the weights, of which the largest is 1.
     """
     top = scores[argmax(scores)]
     are_numbers = True
@@ -222,8 +225,10 @@ def draw_from_logs(stream, scores):
 
 
 def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and their
-    heights."""
+    """Return the right edges x_0 > x_1 = r > ... > x_layers = 0 of layers of equal area, and their heights.
+
+    The layers cover the area under exp(-x**2 / 2).
+    """
     edges = np.zeros(layers + 1)
     edges[0], edges[1] = area * math.exp(0.5 * r * r), r
     for i in range(2, layers):
@@ -245,7 +250,7 @@ def normal(state):
         state[0] += state[1]
         word = mix(state[0])
         layer = np.int64(word & _LAYER)
-        # the layer takes the low 8 bits, position and sign the high 52: independent
+        # the low 8 bits select the layer, and the independent high 52 bits determine position and sign
         x = (2.0 * to_unit(word) - 1.0) * _EDGE[layer]
         if abs(x) < _EDGE[layer + 1]:
             return x
@@ -279,27 +284,27 @@ def gamma_variate(state, shape):
 def log_gamma_variate(state, shape):
     """Draw the logarithm of a Gamma(shape, 1) variate, shape > 0. It is finite even if the variate underflows.
 
-    Below 1: Gamma(shape + 1) * U**(1/shape).
+    For shapes below 1, the variate is Gamma(shape + 1) * U**(1/shape).
     """
     if shape < 1.0:
         return math.log(uniform(state)) / shape + math.log(gamma_variate(state, shape + 1.0))
     return math.log(gamma_variate(state, shape))
 
 
-# -- many Gamma variates of one shape, by rejection where it is small ----------------------------------------------
+# -- many Gamma variates of one shape ------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def _small_shape_envelope(shape):
     """Return (slope, right) of the envelope of z = -shape * ln(variate) for shape < 0.5 (Liu, Martin and Syring 2017).
 
-    The density of z is exp(-z - exp(-z / shape)) up to a constant; the envelope is exp(-z) right of 0, with the share
-    ``right`` of its mass, and exp(slope z) / e left of 0.
+    The density of z is proportional to exp(-z - exp(-z / shape)). The envelope is exp(-z) for z > 0 and
+    exp(slope z) / e for z < 0; ``right`` is the share of its mass at z > 0.
     """
     return 1.0 / shape - 1.0, 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
 
 
 @kernel
 def fill_log_gamma(state, shape, logs):
-    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows."""
+    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; all of them are finite."""
     if shape >= _SMALL_SHAPE:
         for k in range(logs.size):
             logs[k] = log_gamma_variate(state, shape)
@@ -313,7 +318,7 @@ def fill_log_gamma(state, shape, logs):
         if logs[k] < _CERTAIN:
             continue  # accepted with probability 1
         while True:
-            if logs[k] <= 0.0:  # right of z = 0
+            if logs[k] <= 0.0:  # z >= 0
                 if uniform(state) < math.exp(-math.exp(logs[k])):
                     break
             else:
@@ -328,8 +333,9 @@ def fill_log_gamma(state, shape, logs):
 def fill_gamma(state, shape, work, out):
     """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; values too small for float32 become 0.
 
-    Same rejection as in :func:`fill_log_gamma`, applied to the variates instead of their logarithms. Nearly all are
-    accepted by the remaining bits of their first uniform number. ``work`` is float64 of the length of ``out``.
+    The rejection sampler of :func:`fill_log_gamma` is applied to the variates instead of their logarithms. Nearly all
+    variates are accepted by unused bits of their first uniform number. ``work`` is a float64 array of the length of
+    ``out``.
     """
     if shape >= _SMALL_SHAPE:
         for i in range(out.size):
@@ -341,13 +347,13 @@ def fill_gamma(state, shape, work, out):
     for i in range(n):
         word = mix(start + np.uint64(i + 1) * step)
         u = to_unit(word)
-        x = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
-        # the 12 bits not used are the head of the number that accepts or rejects; all ones are marked by the sign
+        x = exp(log(u / right) / shape)  # exp(-z / shape) for z > 0
+        # the 12 unused bits are the leading bits of the number for the rejection; the sign marks that all are 1
         work[i] = x if (word & _LOW) != _LOW else -x
     state[0] = start + np.uint64(n) * step
     for i in range(n):
         x = work[i]
-        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x, which most heads settle
+        # a draw with z > 0 (x <= 1) is accepted with probability exp(-x) >= 1 - x; the leading bits mostly decide it
         if x < 0.0 or x > 1.0 / 4096.0:
             u = (4095.0 + uniform(state)) / 4096.0 if x < 0.0 else uniform(state) * (4095.0 / 4096.0)
             x = abs(x)
@@ -358,7 +364,7 @@ def fill_gamma(state, shape, work, out):
                 else:
                     z = math.log(uniform(state)) / slope
                     x = math.exp(-z / shape)
-                    # target exp(-z - x) over envelope exp(slope z) / e
+                    # ratio of the target exp(-z - x) to the envelope exp(slope z) / e
                     if math.log(uniform(state)) < -z - x - slope * z + 1.0:
                         break
                 x = math.exp(math.log(uniform(state) / right) / shape)

@@ -1,4 +1,4 @@
-"""Fixed blocks of work on threads, and BLAS under the same budget: bits do not depend on the number of threads."""
+"""Parallel work in fixed blocks, with BLAS limited to one thread: results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from mc2core.base.checks import whole
 
-#: more threads are a mistake: each needs memory, and no machine has so many cores
+#: largest accepted number of threads; no machine has more cores, and each thread needs memory
 MAX_THREADS = 1024
 
 
@@ -29,14 +29,14 @@ def _libraries() -> ThreadpoolController:
 
 
 class Helpers(ThreadPoolExecutor):
-    """``n_helpers`` threads in addition to the caller's own."""
+    """Thread pool of ``n_helpers`` threads, which work in addition to the calling thread."""
 
     def __init__(self, n_helpers: int) -> None:
         super().__init__(n_helpers)
         self.n_helpers = n_helpers
 
     def submit(self, *work: Any, **given: Any) -> Any:
-        """Submit work as every executor. Raises ValueError if the system starts no more threads."""
+        """Submit work to the pool; raise ValueError if the system cannot start another thread."""
         try:
             return super().submit(*work, **given)
         except RuntimeError as error:
@@ -45,9 +45,9 @@ class Helpers(ThreadPoolExecutor):
 
 @contextmanager
 def thread_budget(threads: int) -> Iterator[Executor | None]:
-    """Yield ``threads`` - 1 helpers of this thread, or None for none, and limit every BLAS call to one thread.
+    """Yield a pool of ``threads`` - 1 helper threads (None for one thread), and limit every BLAS call to one thread.
 
-    With several threads, BLAS sums in a different order and competes for the cores.
+    With several threads, BLAS would sum in a different order and compete for the cores.
     """
     whole("threads", threads, most=MAX_THREADS)
     with _libraries().limit(limits=1):
@@ -59,12 +59,12 @@ def thread_budget(threads: int) -> Iterator[Executor | None]:
 
 
 def n_threads(pool: Executor | None) -> int:
-    """Return the number of threads: the caller's and its helpers."""
+    """Return the number of threads: the calling thread and the helpers of ``pool``."""
     return 1 if pool is None else cast(Helpers, pool).n_helpers + 1
 
 
 def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int, block: int) -> list[Any]:
-    """Run ``work(first, last)`` on fixed blocks of ``range(size)``; returns results in the order of the blocks."""
+    """Run ``work(first, last)`` on fixed blocks of ``range(size)``; return the results in the order of the blocks."""
     bounds = [(first, min(first + block, size)) for first in range(0, size, block)]
     if pool is None or len(bounds) == 1:
         return [work(*bound) for bound in bounds]
@@ -78,7 +78,7 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
                 return
             results[number] = work(*bounds[number])
 
-    # a task for each helper, not for each block: handing one over takes as long as a small block
+    # one task per helper, not per block, because submitting a task takes as long as a small block
     helpers = [pool.submit(take) for _ in range(min(n_threads(pool), len(bounds)) - 1)]
     try:
         take()
@@ -92,17 +92,18 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
 def look_ahead(
     pool: Executor | None, first: int, last: int, look: Callable[[int, int, int], int]
 ) -> tuple[int, list[int]]:
-    """Evaluate proposals on several threads ahead, each as if all earlier ones were rejected, as most of them are.
+    """Evaluate proposals on several threads at once, each as if all earlier proposals were rejected, as most are.
 
-    A thread takes the next proposal when it has finished one, because some take a thousand times as long as others.
+    A thread takes the next proposal when it finishes one, because some proposals take a thousand times as long as
+    others.
 
     Parameters
     ----------
     first, last : int
         Numbers of the remaining proposals.
     look : callable
-        (thread, first, last) -> number of the first of these proposals that is accepted, or last. It changes nothing
-        that another thread reads; the accepted move stays with the thread.
+        Function of (thread, first, last) that returns the number of the first accepted proposal, or last. It does not
+        change data that other threads read; the accepted move is stored in data of the thread.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The interface of inference engines to the loop that runs them."""
+"""Interface between the inference engines and the loop that runs them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ from mc2core.posterior import Posterior, Sample
 
 
 class State(ABC):
-    """State of a run: everything that the next step needs, and nothing else. ``step`` changes it in place.
+    """State of a run: exactly the data that the next step needs. :meth:`Engine.step` changes the state in place.
 
-    Every state has ``model``, ``cluster`` ((J,) int: the current cluster of each document) and ``progress``, the
-    completed share of the current iteration (0 between two iterations).
+    Attributes
+    ----------
+    model : Model
+    cluster : (J,) int
+        Current cluster of each document.
+    progress : float
+        Completed share of the current iteration; 0 between two iterations.
     """
 
     model: Any
@@ -29,7 +34,7 @@ class State(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the state as a dict of plain arrays, for a checkpoint. They need not be copies."""
+        """Return the state as a dict of arrays for a checkpoint. The arrays need not be copies."""
 
 
 class Engine(Settings, ABC):
@@ -39,30 +44,31 @@ class Engine(Settings, ABC):
     (seed, purpose, iteration, document), so a run can be continued from its state with identical results.
     """
 
-    #: name in configuration files and in the registry
+    #: name of the engine in configuration files and in the registry
     name: ClassVar[str]
-    #: kinds of models it can fit, its default model first; :meth:`supports` makes further checks
+    #: classes of models that the engine can fit, default model first; :meth:`supports` makes further checks
     models: ClassVar[tuple[type[Model], ...]]
-    #: whether a posterior averages over samples of several iterations, or contains only the last state
+    #: whether a posterior averages over samples of several iterations (otherwise it contains only the last state)
     keeps_samples: ClassVar[bool]
-    #: whether a fit keeps a sample of its documents, to which :class:`mc2core.inference.Stream` adds new ones
+    #: whether a fit stores a sample of its documents, to which :class:`mc2core.inference.Stream` adds new documents
     keeps_documents: ClassVar[bool] = False
-    #: name of the algorithm, with its source if it is a paper, and of its iterations, for descriptions of a fit
+    #: name of the algorithm in descriptions of a fit, with the paper that published it
     description: ClassVar[str]
+    #: name of the iterations in descriptions of a fit
     iteration_name: ClassVar[str] = "sweeps"
-    #: sweeps or epochs of a run that names no number of them
+    #: default number of sweeps or epochs of a run
     default_iterations: ClassVar[int]
     excluded: ClassVar[tuple[str, ...]] = ("threads",)
 
     threads: int = 1
-    #: default number of chains, see :attr:`default_chains`
+    #: default number of chains without Spark; see :attr:`default_chains`
     several_chains: ClassVar[int] = 1
-    #: number of parts of the corpus that Spark's executors process; None uses only this process
+    #: number of shards of the corpus that Spark executors process; None if Spark is not used
     n_shards: int | None = None
 
     @property
     def default_chains(self) -> int:
-        """Default number of chains of a fit. It is one on Spark, because two chains cannot share the executors."""
+        """Default number of chains of a fit. On Spark, it is 1, because two chains cannot share the executors."""
         return self.several_chains if self.n_shards is None else 1
 
     @property
@@ -73,7 +79,7 @@ class Engine(Settings, ABC):
     def supports(self, model: Model) -> None:
         """Raise ValueError, with a message of one sentence, if this engine with its settings cannot fit the model.
 
-        Combinations are refused only here; :meth:`init` and :meth:`restore` rely on it.
+        Only this method checks combinations of settings; :meth:`init` and :meth:`restore` rely on it.
         """
         if not isinstance(model, self.models):
             able = ", ".join(kind.name for kind in self.models)
@@ -81,15 +87,15 @@ class Engine(Settings, ABC):
 
     @classmethod
     def defaults_for(cls, model: type[Model]) -> dict[str, Any]:
-        """Return default settings for a kind of model that differ from :meth:`defaults`."""
+        """Return the default settings for a class of models that differ from :meth:`defaults`."""
         return {}
 
     def need_memory(self, model: Any, corpus: Corpus, chains: int = 1) -> None:
-        """Raise ValueError unless this many chains fit into memory. Engines need not implement it."""
+        """Raise ValueError if this number of chains does not fit into memory. Engines need not override this method."""
 
     @abstractmethod
     def init(self, model: Any, corpus: Corpus, seed: int) -> State:
-        """Return the starting state. Raises ValueError if the corpus does not fit the settings."""
+        """Return the starting state; raise ValueError if the corpus does not fit the settings."""
 
     @abstractmethod
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
@@ -99,34 +105,34 @@ class Engine(Settings, ABC):
         """
 
     def to_warm(self, model: Any, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """Return an engine and iterations that, on a few documents, compile all kernels of a run on ``corpus``."""
+        """Return an engine and iterations whose run on a few documents compiles all kernels of a run on ``corpus``."""
         return self, (1, 2)
 
     def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
-        """Run the next part of iteration ``iteration``. Returns its row of the trace once it is complete, else None.
+        """Run the next part of iteration ``iteration``; return the row of the trace after the last part, else None.
 
-        A run can be saved, shown and stopped between two parts. Engines with short iterations run them in one part.
+        Between two parts, a run can be saved, displayed and stopped. Engines with short iterations run each in one part.
         """
         return self.step(corpus, state, seed, iteration)
 
     @abstractmethod
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """Return the state as a sample for scores. The state does not change."""
+        """Return the state as a posterior sample, without changing the state."""
 
     def log_odds_of_clusters(self, state: State) -> float | None:
-        """Return by how many nats the clusters of a state are likelier than one cluster; None if this is not known."""
+        """Return the log odds in nats of the clusters of a state against one cluster; None if they are not computed."""
         return None
 
     @abstractmethod
     def restore(self, model: Any, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        """Return the state from the result of ``State.arrays``. Raises ValueError if it does not fit the corpus."""
+        """Restore the state from the result of ``State.arrays``; raise ValueError if it does not fit the corpus."""
 
     def truncations(self, model: Any, corpus: Corpus) -> dict[str, int]:
-        """Return the truncations of ``clusters`` and ``topics``, if results depend on them; {} otherwise."""
+        """Return the truncations of ``clusters`` and ``topics``, or {} if the results do not depend on any."""
         return {}
 
     def in_this_process(self) -> Self:
-        """Return an equivalent engine that works in this process: the engine itself unless it uses Spark."""
+        """Return an equivalent engine that does not use Spark; the engine itself if it does not use Spark."""
         if self.n_shards is None:
             return self
         alone = copy.copy(self)
@@ -149,20 +155,20 @@ def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance
     )
 
 
-# -- checks that the constructors share ----------------------------------------------------------------------------
+# -- length of a run -----------------------------------------------------------------------------------------------
 
 
-#: smallest number of iterations of a run with ``iterations="auto"``
+#: value of ``iterations`` that lets a run choose its number of iterations
 AUTO = "auto"
-# how often this number is doubled at most; a limit of time would make results depend on the machine
+# largest number of doublings of the default length; a time limit would make results depend on the machine
 _DOUBLINGS = 4
 
 
 def lengths_of(engine: Engine, iterations: Any) -> list[int]:
-    """Return the numbers of iterations after which a run may end, ascending: one, unless ``iterations`` is "auto".
+    """Return the numbers of iterations after which a run may end, ascending.
 
-    Then they are the default of the engine, and twice, 4, 8 and 16 times as many. Raises ValueError for an engine that
-    keeps no samples, or for a number that is not whole.
+    If ``iterations`` is "auto", they are 1, 2, 4, 8 and 16 times the default of the engine; otherwise, there is only
+    one. Raises ValueError if "auto" is used with an engine that keeps no samples, or if a number is not whole.
     """
     if not (isinstance(iterations, str) and iterations == AUTO):
         return [engine.default_iterations if iterations is None else whole("iterations", iterations)]

@@ -1,4 +1,4 @@
-"""Observations in place of words, as engines use them: in the unit of their family, and as words."""
+"""Observations of a corpus, standardised for their family or quantised into words, as the engines use them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from mc2core.families.base import ContentFamily
 from mc2core.families.contents import log_gammas_of
 from mc2core.inference.seeding import cluster_rows
 
-# distance from 0 of the plane of observations before spherical k-means, in units of the length of a standardised
-# observation
+# distance of the plane of observations from the origin in spherical k-means, relative to sqrt(dimensions)
 _FAR = 10.0
 
 
 @dataclass(frozen=True)
 class ObservedValues:
-    """Observations of a corpus in the unit of their family, so that its prior shrinks topics to their overall mean.
+    """Observations of a corpus in the unit of their family, in which the prior shrinks topics to the overall mean.
 
     Attributes
     ----------
     family : ContentFamily
+        Family of the observations.
     values : (N, D) float64
+        Observations in the unit of the family.
     centre, scale : (D,) float64
         Centre and scale of the unit (``ContentFamily.unit``).
     log_gammas : (N + D + 1,) float64
-        ln G(a0 + i / 2) for Gaussian families; empty for others.
+        ln G(a0 + i / 2) for Gaussian families; empty for other families.
     """
 
     family: ContentFamily
@@ -41,7 +42,7 @@ class ObservedValues:
 
     @classmethod
     def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
-        """Convert the observations of ``corpus``. Raises ValueError if one is outside the domain of ``family``."""
+        """Convert the observations of ``corpus``; raise ValueError if one is outside the domain of ``family``."""
         table = np.asarray(corpus.observations)
         centre, scale = family.unit(table)
         values = family.in_unit(table, centre, scale)

@@ -1,4 +1,4 @@
-"""Models and engines by their names in experiments tables and command lines, and their defaults."""
+"""Registry of models and engines by the names used in experiments tables and command lines, with their defaults."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from mc2core.base.checks import choice, nearest
 from mc2core.inference.base import Engine
 from mc2core.models import Model
 
-#: name: class in :mod:`mc2core.models`
+#: names of models, and their classes in :mod:`mc2core.models`
 MODELS = {"hdp": "HDP", "mc2": "MC2", "mixture": "Mixture", "nptot": "NPTOT"}
-#: name of the engine and of its folder: class in its module ``engine``, loaded at first use
+#: names of engines, which are also the names of their folders, and their classes in the module ``engine``
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 #: defaults of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow if neither model nor engine is given.
-#: If only the engine is given, its first model is used; if only the model is given, the first engine here that fits it.
+#: If only the engine is given, its first model is used. If only the model is given, :func:`engine_for` gets the engine.
 DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 
 def default_names(model: str | None, engine: str | type[Engine] | None) -> tuple[str, str | type[Engine]]:
-    """Return the names of model and engine, with the default for None; a class of an engine is returned as it is."""
+    """Return the names of model and engine, replacing None by defaults; an engine class is returned unchanged."""
     engine = engine or engine_for(model_class(model or DEFAULT_MODEL))
     return model or engine_class(engine).models[0].name, engine
 
 
 def engine_for(model: type[Model]) -> str:
-    """Return the first engine that fits a kind of model. Raises ValueError if there is none."""
+    """Return the first engine that fits a class of models, default engine first; raise ValueError if there is none."""
     for name in (DEFAULT_ENGINE, *sorted(ENGINES)):
         if issubclass(model, engine_class(name).models):
             return name
@@ -45,15 +45,22 @@ def specify(
 
     Parameters
     ----------
-    model, engine : names, None for the default. An engine that is not of this package is its class.
-    settings : arguments of both constructors except ``contexts`` and ``threads``; no name is one of both.
-    contexts : of the model: names, or a mapping of names to families, ``{"family": ..., **hyper-parameters}`` or None.
+    model : str or None
+        Name of the model; None for the default.
+    engine : str, class or None
+        Name of the engine, or the class of an engine of another package; None for the default.
+    settings : mapping
+        Arguments of both constructors except ``contexts`` and ``threads``. No argument name occurs in both.
+    contexts : list, mapping or None
+        Contexts of the model: names, or a mapping of names to a family, ``{"family": ..., **hyper-parameters}`` or None.
+    threads : int
+        Number of threads of the engine.
 
     Raises
     ------
     ValueError
-        If a model, engine or setting is unknown (with the nearest known one), if a value is invalid, if the model takes
-        no contexts but some are given, or if the engine does not support the model.
+        If a model, engine or setting is unknown (the message suggests the nearest name), if a value is invalid, if
+        contexts are given for a model without contexts, or if the engine does not support the model.
     """
     model, engine = default_names(model, engine)
     kinds = model_class(model), engine_class(engine)
@@ -73,7 +80,7 @@ def specify(
 
 
 def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model, Engine]:
-    """Return the model and the engine of a fit from its provenance. Raises ValueError if it lacks them."""
+    """Return the model and the engine of a fit from its provenance; raise ValueError if the provenance lacks them."""
     try:
         of_model, of_engine = dict(provenance["model"]), dict(provenance["engine"])
         names, contexts = (of_model.pop("name"), of_engine.pop("name")), of_model.pop("contexts", None)
@@ -83,18 +90,18 @@ def specified_in(provenance: Mapping[str, Any], threads: int = 1) -> tuple[Model
 
 
 def takes_contexts(model: str) -> bool:
-    """Return whether a model takes contexts; other models use only words."""
+    """Return whether a model has contexts; a model without contexts uses only words."""
     return "contexts" in model_class(model).names()
 
 
 def settings_of(model: str, engine: str | type[Engine]) -> dict[str, Any]:
-    """Return the settings of both with their defaults: all arguments except ``contexts`` and ``threads``."""
+    """Return the settings of model and engine with their defaults, without ``contexts`` and ``threads``."""
     both = model_class(model).defaults() | engine_class(engine).defaults()
     return {name: value for name, value in both.items() if name not in ("contexts", "threads")}
 
 
 def model_class(name: str) -> Any:
-    """Return the class of a model. Raises ValueError with the nearest name if it is unknown."""
+    """Return the class of a model; raise ValueError, which suggests the nearest name, if the name is unknown."""
     return getattr(models, MODELS[choice("model", name, MODELS)])
 
 

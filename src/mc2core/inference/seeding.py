@@ -1,4 +1,4 @@
-"""Initial clusters for chains and variational posteriors: k-means++ and k-means of documents by Hellinger distance."""
+"""Initial clusters for all engines: k-means++ seeds and k-means of documents under the Hellinger distance."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 
 _LLOYD_PASSES = 10
-_FACTORS, _SUBSPACE_PASSES = 20, 4  # number of latent factors of words
-_BLOCK = 10_000  # number of documents whose square roots of word frequencies are in memory at once
-_CANDIDATES = 4
+_FACTORS, _SUBSPACE_PASSES = 20, 4  # latent factors of words, and passes of the subspace iteration that computes them
+_BLOCK = 10_000  # documents per block in which square roots of word frequencies are computed
+_CANDIDATES = 4  # candidates for each seed, of which k-means++ takes the best
 _MAX_DENSE = 2**24  # largest number of entries of a dense array of centres, or of products with centres
 
 
@@ -27,10 +27,11 @@ def cluster_documents(
     rng: np.random.Generator,
     directions: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Cluster documents by their words, and documents without words by their contexts; returns (J,) int.
+    """Cluster documents by their words, and documents without words by their contexts; return the clusters, (J,) int.
 
-    If no document has words, clusters begin with one random document each. If ``directions`` are given, (J, d)
-    embeddings of length 1 or 0, documents are clustered by these, and by words if their embedding is 0.
+    If no document has words, each cluster starts with one random document. ``directions`` (J, d) are embeddings of
+    length 1, or 0 if missing. If they are given, documents are clustered by them; documents without an embedding then
+    join the cluster with the most similar words.
     """
     n_clusters = min(n_clusters, corpus.n_documents)
     has_words = corpus.document_lengths > 0
@@ -52,7 +53,7 @@ def cluster_documents(
 
 
 def cluster_words(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Cluster words by k-means of the directions of their latent factors; returns (V,) int, 0 for unused words."""
+    """Cluster words by k-means of their latent factors, scaled to length 1; return (V,) int, 0 for unused words."""
     cluster = np.zeros(corpus.n_words, np.int64)
     words = np.unique(corpus.content.indices)
     if len(words):
@@ -71,9 +72,9 @@ def _latent_factors(rows: sp.csr_matrix, rng: np.random.Generator) -> np.ndarray
 
 
 def _orthonormal(columns: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the space that the columns span.
+    """Return an orthonormal basis of the column space.
 
-    It uses ``einsum``, because a library of linear algebra adds numbers in an order that depends on the threads.
+    ``einsum`` is used because BLAS libraries sum in an order that depends on the number of threads.
     """
     values, vectors = np.linalg.eigh(np.einsum("ij,ik->jk", columns, columns))
     kept = values > 1e-9 * values.max()
@@ -81,7 +82,10 @@ def _orthonormal(columns: np.ndarray) -> np.ndarray:
 
 
 def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return square roots of word frequencies: unit rows with sqrt(2) times the Hellinger distance."""
+    """Return the square roots of word frequencies, as rows of length 1.
+
+    The Euclidean distance of two rows is sqrt(2) times the Hellinger distance of the documents.
+    """
     total = np.maximum(np.asarray(counts.sum(axis=1), dtype=np.float64).ravel(), 1.0)
     rows = sp.csr_matrix(counts, dtype=np.float64)
     rows.data = np.sqrt(rows.data / np.repeat(total, np.diff(rows.indptr)))
@@ -89,10 +93,10 @@ def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np.ndarray:
-    """Return indices of k-means++ seeds of unit rows under Euclidean distance, each the best of a few candidates.
+    """Return the indices of k-means++ seeds among unit rows, under Euclidean distance.
 
-    This is the method of Arthur and Vassilvitskii (2007) with their greedy choice of candidates. There are fewer than
-    ``n_seeds`` seeds if there are fewer distinct rows.
+    Each seed is the best of several candidates (the greedy variant of Arthur and Vassilvitskii 2007). If there are
+    fewer than ``n_seeds`` distinct rows, fewer seeds are returned.
     """
     n = rows.shape[0]
     chosen = [int(rng.integers(n))]
@@ -114,7 +118,7 @@ def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
 
 
 def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Cluster unit rows by spherical k-means from k-means++ seeds; returns (n,) int. Clusters may become empty."""
+    """Cluster unit rows by spherical k-means from k-means++ seeds; return (n,) int. Some clusters may be empty."""
     centres = take_rows(rows, seed_rows(rows, n_clusters, rng))
     cluster = np.full(rows.shape[0], -1)
     with work("k-means", _LLOYD_PASSES, "passes") as told:
@@ -131,9 +135,9 @@ def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator)
 
 
 def join_nearest(content: sp.csr_matrix, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return ``cluster`` (J,) with documents without a cluster (-1) assigned to the nearest centre of the others.
+    """Return ``cluster`` (J,) with unassigned documents (-1) assigned to the cluster of the nearest centre.
 
-    Documents without words are not assigned.
+    Centres are means of the square roots of word frequencies. Documents without words remain unassigned.
     """
     joined = cluster.astype(np.int32)
     seated = np.flatnonzero(cluster >= 0)
@@ -153,7 +157,7 @@ def _blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:
-    """Return the centre with the largest scalar product with each row, (n,) int. Of equal centres, it is the first."""
+    """Return the centre with the largest scalar product with each row, (n,) int; the first one if several are equal."""
     cluster, largest = np.zeros(rows.shape[0], np.int64), np.full(rows.shape[0], -np.inf)
     together = max(1, _MAX_DENSE // max(rows.shape))
     for first in range(0, centres.shape[0], together):

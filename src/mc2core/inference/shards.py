@@ -1,10 +1,10 @@
-"""A corpus in shards on Spark: documents are processed by executors, everything else in this process.
+"""A corpus in shards on Spark. Executors process the documents; this process does all other work.
 
-A corpus is split into shards, consecutive ranges of its documents, in a folder that all executors can read. Each shard
-is a saved corpus that another process can open by itself. A step writes the arrays that its documents need to one file
-in this folder and runs a job with one task per shard. The results of the tasks are in the order of the shards, so they
-depend at most on the number of shards. A task that was lost with its executor is run again with identical results,
-because executors store only data that are computed from the shard.
+Shards are consecutive ranges of the documents of a corpus, saved in a folder that all executors can read. Each shard is
+a saved corpus that can be opened independently. A step writes the arrays that the documents need to one file in this
+folder and runs a Spark job with one task per shard. The results of the tasks are in the order of the shards, so they
+depend at most on the number of shards. If an executor fails, its task is run again with identical results, because
+executors store only data computed from the shard.
 """
 
 from __future__ import annotations
@@ -33,9 +33,14 @@ _INDEX = "shards.json"
 class Shards(NamedTuple):
     """Location of the shards of a corpus.
 
-    folder : path
-    bounds : (P + 1,) int64; shard p holds documents bounds[p]..bounds[p + 1] - 1
-    digests : digests of the words and contexts of the shards
+    Attributes
+    ----------
+    folder : Path
+        Folder of the shards.
+    bounds : (P + 1,) int64
+        Shard p contains documents bounds[p]..bounds[p + 1] - 1.
+    digests : tuple of str
+        Digest of the words and contexts of each shard.
     """
 
     folder: Path
@@ -44,10 +49,10 @@ class Shards(NamedTuple):
 
 
 def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) -> Shards:
-    """Split a corpus into shards in a subfolder of ``folder`` named after its digest, unless they already exist.
+    """Split a corpus into shards in a subfolder of ``folder`` named after the corpus digest, unless they already exist.
 
-    Documents are distributed evenly; there are at most as many shards as documents. Shards have words and contexts, but
-    neither labels nor the table of documents. One shard at a time is in memory.
+    Documents are distributed evenly; there are at most as many shards as documents. Shards contain words and contexts,
+    but neither labels nor the table of documents. Only one shard at a time is in memory.
     """
     n_shards = min(n_shards, corpus.n_documents)
     folder = Path(folder) / f"{corpus.digest[:16]}-{n_shards}"
@@ -70,7 +75,7 @@ def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) 
 def open_shard(shards: Shards, p: int) -> Corpus:
     """Open shard ``p``, memory-mapped, after verifying its digest.
 
-    Raises ValueError if it is missing or was changed.
+    Raises ValueError if the shard is missing or was changed.
     """
     path = shards.folder / name_of(p)
     shard = Corpus.load(path, verify=True)
@@ -86,12 +91,18 @@ def name_of(p: int) -> str:
 
 # -- in this process -----------------------------------------------------------------------------------------------
 class Shard(NamedTuple):
-    """A shard as passed to the work on an executor.
+    """A shard as passed to the work function on an executor.
 
-    number : p
-    first, last : its documents are first..last - 1 of the corpus
-    corpus : these documents
-    kept : results that work stores for the next step, by name; empty on a new executor
+    Attributes
+    ----------
+    number : int
+        Index of the shard.
+    first, last : int
+        The shard contains documents first..last - 1 of the corpus.
+    corpus : Corpus
+        Documents of the shard.
+    kept : dict
+        Results that the work function stores for the next step, by name; empty on a new executor.
     """
 
     number: int
@@ -101,13 +112,12 @@ class Shard(NamedTuple):
     kept: dict[str, Any]
 
 
-#: what a task does with its shard and the arrays of a step; a module-level function, so that executors can import it by
-#: name
+#: function of a shard and the arrays of a step that a task runs; defined at module level, so executors can import it
 Work = Callable[[Shard, Mapping[str, np.ndarray]], Any]
 
 
 class ShardedCorpus:
-    """The documents of a corpus on the executors of the running Spark context."""
+    """A corpus distributed to the executors of the running Spark context."""
 
     def __init__(self, corpus: Corpus, n_shards: int) -> None:
         self.context = spark.context()
@@ -117,8 +127,8 @@ class ShardedCorpus:
         self.numbers = self.context.parallelize(range(len(self.shards.digests)), len(self.shards.digests))
 
     def run(self, arrays: Mapping[str, Any], work: Work) -> list[Any]:
-        """Return the results of ``work`` for each shard and these arrays, in the order of the shards."""
-        # always a new name: on a network file system, an executor could read an older version of a known name
+        """Return the results of ``work`` for each shard and the given arrays, in the order of the shards."""
+        # each step has a new file name, since executors could read an outdated cached file on a network file system
         path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
         with step_file(path, arrays), spark.in_a_sentence("Spark gave up a step"):
             results: list[Any] = self.numbers.mapPartitions(partial(visit, self.shards, path, work)).collect()
@@ -127,7 +137,7 @@ class ShardedCorpus:
 
 @contextlib.contextmanager
 def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
-    """Write the arrays of a step to ``path`` while the block runs. The file is locked until the process ends."""
+    """Write the arrays of a step to ``path``, locked against removal by other processes, and delete it after the block."""
     try:
         with path.open("wb") as stream:
             storage.take_lock(stream.fileno(), wait=True)
@@ -138,13 +148,13 @@ def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
 
 
 def write_step(stream: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write the arrays of a step; they are not read before they are complete."""
+    """Write the arrays of a step and flush them, so that readers find a complete file."""
     np.savez(stream, **arrays)
     stream.flush()
 
 
 def remove_steps_of_killed_processes(folder: Path) -> None:
-    """Remove the files of steps that can be locked, because their processes have ended."""
+    """Remove the step files of processes that have ended; these files can be locked."""
     for path in folder.glob("step-*.npz"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
             if storage.take_lock(stream.fileno(), wait=False):
@@ -155,7 +165,7 @@ _known: dict[str, Any] = {}
 
 
 def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
-    """Return ``corpus`` on executors. Shards and the Spark context are created on first use."""
+    """Return ``corpus`` distributed to executors; create the shards and the Spark context at first use."""
     key = corpus.digest, n_shards, spark.context()
     if _known.get("key") != key:
         _known.update(key=key, corpus=ShardedCorpus(corpus, n_shards))
@@ -164,7 +174,7 @@ def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
 
 
 # -- on executors --------------------------------------------------------------------------------------------------
-# The shards that this process has opened. It is only a cache: a new process opens them again
+# cache of the shards that this process has opened
 _open: dict[tuple[str, int, str], Shard] = {}
 
 

@@ -1,19 +1,20 @@
-"""Gibbs moves of added documents only, given a sample of the old documents.
+"""Gibbs sampler for added documents, given a posterior sample of the old documents.
 
-The old state is fixed: the clusters and tables (without a document level: tokens) of the old documents, the topics of
-their tokens, and all concentrations. It determines Dirichlet posteriors, which are priors for the new documents:
+The state of the old documents is fixed. It consists of their clusters, their tables (without a document level: tokens),
+the topics of their tokens, and all concentrations. It determines Dirichlet posteriors, which are the priors of the new
+documents:
 
-    tau_k ~ Dir(v eps + t_k)   of an old cluster with t_km tables,   tau ~ Dir(v eps) of a new one;
-    psi_m ~ Dir(s + n_m)       of an old topic with n_mw tokens;
-    z_j = k prop. to n_k f_k(x_j),   z_j = new prop. to alpha f(x_j)   (or those of a bounded number of clusters).
+    tau_k ~ Dir(v eps + t_k)   for an old cluster with t_km tables,   tau ~ Dir(v eps) for a new cluster;
+    psi_m ~ Dir(s + n_m)       for an old topic with n_mw tokens;
+    z_j = k prop. to n_k f_k(x_j),   z_j = new prop. to alpha f(x_j)   (or the weights of a finite mixture).
 
-A sweep moves the tokens of the new documents given tau, their clusters given tau, their tables given these, their
-clusters given the tables with tau summed out, which adds and removes new clusters, and tau given all tables. These are
-the moves of :class:`mc2core.inference.gibbs.state.DocumentLevelState`, with the counts of the old documents in their
-tables. If words repeat, a token is a draw, and tokens first move between draws
-(:mod:`mc2core.inference.gibbs.repeats`). The weight of a new topic is drawn from the remaining mass of epsilon and tau,
-in the same way. Old clusters and topics keep their numbers. The cost of a sweep grows with the new documents and with
-the table of tau, not with the old documents.
+A sweep first updates the topics of the new documents' tokens given tau, then their clusters given tau, and then their
+tables given tau and the clusters. Given the tables, with tau summed out, it updates the clusters again, which adds and
+removes new clusters. It draws tau given all tables last. These are the moves of
+:class:`mc2core.inference.gibbs.state.DocumentLevelState`, with the counts of the old documents added. If words repeat,
+a token is a draw, and tokens first move between draws (:mod:`mc2core.inference.gibbs.repeats`). The weight of a new
+topic is drawn from the remaining mass of epsilon and tau. Old clusters and topics keep their numbers. The cost of a
+sweep depends on the new documents and the size of tau, but not on the number of old documents.
 """
 
 from __future__ import annotations
@@ -51,18 +52,18 @@ from mc2core.inference.gibbs.weights import (
 from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.mixture import SampleMixture
 
-#: finite value instead of infinity when tokens move: documents then have the proportions of their cluster
+#: finite omega for the token sweep without a document level: documents have practically the proportions of their cluster
 _SHARED = 2.0**40
 
 
 @dataclass(frozen=True)
 class Held:
-    """Counts and parameters of the old documents in one sample.
+    """Counts and parameters of the old documents in one posterior sample.
 
     Attributes
     ----------
     sample : Sample
-        The sample with the columns of the new documents.
+        Posterior sample, extended to the words and context columns of the new documents.
     sizes : (K,) int64
         Number of documents of each cluster.
     tables : (K, M) int32
@@ -84,8 +85,8 @@ class Held:
         """Recover the counts from the means and weights of a sample.
 
         ``most_clusters`` is the largest possible number of clusters, or infinity. ``topic_concentration`` only affects
-        how the rest of epsilon is divided among several new topics. Raises ValueError if the sample has no mass for new
-        topics, or if documents have no cluster.
+        how the remaining mass of epsilon is divided among several new topics. Raises ValueError if the sample has no
+        mass for new topics, or if a document has no cluster.
         """
         sizes = np.bincount(sample.cluster[sample.cluster >= 0], minlength=sample.n_clusters)
         n_documents, v = len(sample.cluster), sample.table_concentration
@@ -101,7 +102,7 @@ class Held:
         words = np.ascontiguousarray((words.toarray() if sp.issparse(words) else np.asarray(words)).T, dtype=np.int32)
         if math.isinf(most_clusters):
             group = sample.new_cluster_weight * n_documents / (1.0 - sample.new_cluster_weight)
-        else:  # from the cluster with the largest weight, which is the most accurate
+        else:  # the cluster whose weight differs most from the mean has the smallest rounding error
             excess = sample.n_clusters * sample.cluster_weights - 1.0
             k = int(np.abs(excess).argmax())
             each = (sizes[k] - sample.cluster_weights[k] * n_documents) / excess[k] if excess[k] else 1.0
@@ -110,10 +111,10 @@ class Held:
 
 
 def widened(sample: Sample, n_words: int, prior: np.ndarray, columns: np.ndarray) -> Sample:
-    """Return a sample with further words and further values of contexts, all without counts.
+    """Return a sample extended by further words and further context columns, which have no counts.
 
-    ``prior`` (D,) are the natural parameters of the contexts with the further values; ``columns`` are the numbers of
-    the sample's own among them.
+    ``prior`` (D,) contains the natural parameters of the prior for all columns. ``columns`` contains the indices of the
+    sample's own columns among them.
     """
     words = sp.csr_matrix(sample.topic_words)
     words = sp.csr_matrix((words.data, words.indices, words.indptr), shape=(words.shape[0], n_words))
@@ -123,24 +124,26 @@ def widened(sample: Sample, n_words: int, prior: np.ndarray, columns: np.ndarray
 
 
 class AddedDocuments:
-    """A chain over the clusters and topics of new documents.
+    """A Gibbs chain over the clusters and topics of new documents.
 
     Parameters
     ----------
-    held : the old state
+    held : Held
+        Fixed state of the old documents.
     corpus : Corpus
-        The new documents, in the columns of the sample of ``held``.
+        New documents, with the words and context columns of ``held.sample``.
     contexts : StackedContexts
-        Their contexts.
+        Contexts of the new documents.
     seed : int
+        Seed of the random streams.
 
     Attributes
     ----------
     assignments : Assignments
         Assignments of the new documents. Clusters from K on and topics from M on are new, where K and M are the numbers
-        in ``held``.
+        of clusters and topics in ``held``.
     tau : (K', M' + 1) float64
-        Topic proportions of the clusters; the last column has the remaining mass.
+        Topic proportions of the clusters; the last column is the mass of all topics not in use.
     """
 
     def __init__(self, held: Held, corpus: Corpus, contexts: StackedContexts, seed: int) -> None:
@@ -175,20 +178,19 @@ class AddedDocuments:
 
     @property
     def _old(self) -> tuple[int, int]:
-        """Number of old clusters and of old topics."""
+        """Numbers of old clusters and of old topics."""
         return self.held.tables.shape
 
     def _count(self) -> None:
         self.assignments.count(max(self._old[0], int(self.assignments.cluster.max(initial=-1)) + 1))
 
     def _open_for_unseen(self) -> None:
-        """Begin with one new topic for all words that the old documents lack, because the sampler would rarely add it
-        by itself."""
+        """Assign all tokens of words unseen in the old documents to one new topic, which sweeps would rarely add."""
         assignments, content = self.assignments, self._content
         unseen = np.repeat(self.held.words.sum(axis=1)[content.indices] == 0, content.data)
         if unseen.sum() < 2:
             return
-        share = 1.0 / (1.0 + self.held.concentrations.topic)  # the mean of the first stick
+        share = 1.0 / (1.0 + self.held.concentrations.topic)  # mean of the first stick of GEM(eta)
         assignments.topic[unseen] = assignments.n_topics
         assignments.topic_weights = np.append(assignments.topic_weights, share * assignments.remaining)
         assignments.remaining *= 1.0 - share
@@ -197,7 +199,7 @@ class AddedDocuments:
         self._count()
 
     def sweep(self, iteration: int) -> None:
-        """Move all new documents and their tokens once."""
+        """Update the clusters of all new documents and the topics of their tokens once."""
         if self._repeats is not None:
             self._move_draws(self._repeats, streams.key(self._seed, "draws", iteration))
         self._move_tokens(streams.key(self._seed, "topics", iteration))
@@ -298,7 +300,7 @@ class AddedDocuments:
         self.assignments.count(n_clusters, counts)
 
     def _move_clusters(self, tables: Assignments, key: np.uint64) -> None:
-        """Draw the clusters of documents given their tables, tau summed out; some are added."""
+        """Draw the clusters of documents given their tables, with tau summed out; this may add clusters."""
         concentrations, n_topics = self.held.concentrations, tables.n_topics
         prior = concentrations.table * tables.topic_weights
         most = float(self._with_old(tables.n_km).sum(axis=1).max(initial=0)) + float(tables.document_start[-1])

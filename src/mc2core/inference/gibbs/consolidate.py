@@ -1,23 +1,22 @@
 """Merge and remove topics in the burn-in of a start (docs/model.md, section 2).
 
-Topics that begin as clusters of words may be wrong in two ways that sweeps, which move one token at a time, hardly
-correct:
+Topics that start as clusters of words can have two errors, which sweeps of single tokens hardly correct:
 
-* One topic is split into two, each with some of its words or in some of its documents. Each topic is tried with the
-topic that has the most similar documents, and with the topic that has the most similar words. Two topics are merged if
-the union is
-  likelier, by the density of :mod:`mc2core.inference.gibbs.topic_moves` divided by the probability of sequential
-  allocation.
-* A topic is an artefact: a few words of several others. Its tokens are distributed among all others, one by one, each
-  given those before it. The product of their sums,
+* One true topic is split into two, which share its words or its documents. Each topic is paired with the topic of the
+  most similar documents and with the topic of the most similar words. A pair is merged if the merged state has the
+  higher density of :mod:`mc2core.inference.gibbs.topic_moves`. This density is multiplied by the probability of drawing
+  the two topics by sequential allocation.
+* A topic is an artefact that consists of a few words of several other topics. Its tokens are distributed among all
+  other topics, one by one, each given the tokens before it. The product of the sums of their weights,
 
       prod_ji sum_m' (n_jm' + omega tau_km') (n_m'w + s) / (n_m' + V s),    k = z_j,  m' other than m,
 
-  estimates the probability of their words without topic m (with one particle). The topic is removed if this estimate
-  is larger than the estimate with topic m: the joint probability of the words and of their assignment to m, divided by
-  the product of the probabilities of drawing each token into m given all other tokens.
+  estimates the probability of the tokens' words without topic m, with one particle. The corresponding estimate with
+  topic m is the joint probability of the words and of their assignment to m, divided by the product of the
+  probabilities of drawing each token into m given all other tokens. The topic is removed if the first estimate is
+  larger.
 
-Neither step leaves the posterior invariant, so they are used only in a start.
+Neither step leaves the posterior invariant, so both are used only in a start.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from mc2core.inference.gibbs.topic_moves import TopicSlots, keep_merge, new_comp
 from mc2core.inference.gibbs.weights import Concentrations
 
 
-# -- two topics that are one ----------------------------------------------------------------------------------
+# -- merging duplicate topics ---------------------------------------------------------------------------------
 def nearest(counts: sp.csr_matrix) -> np.ndarray:
     """Return, for each column, the other column with the largest cosine, (M,) int64."""
     products = (counts.T @ counts).toarray().astype(np.float64)
@@ -57,14 +56,14 @@ def nearest(counts: sp.csr_matrix) -> np.ndarray:
 
 @kernel
 def _merge(key, pairs, end, tokens, topics, constants, parts):
-    """Merge the topics of each pair in turn, if both still exist and one is better."""
+    """Merge the topics of each pair in turn, if both still exist and the merged state is better."""
     stream = np.zeros(2, np.uint64)
     for number in range(len(pairs)):
         a, b = pairs[number]
         if tokens.size[a] == 0 or tokens.size[b] == 0:
             continue
         log_ratio, n, eps = weigh_merge(a, b, tokens, topics, constants, parts)
-        if not log_ratio > 0.0:  # the probability of the components can only make it less
+        if not log_ratio > 0.0:  # the probability of the components can only lower the ratio
             continue
         streams.seek(stream, key, number)
         fixed = min(np.int64(streams.uniform(stream) * n), n - 1)
@@ -100,10 +99,10 @@ def merge_topics(
     return np.column_stack([by_topic[used].T, tau[:, -1]])
 
 
-# -- topics that the others do without ------------------------------------------------------------------------
+# -- removing artefacts ---------------------------------------------------------------------------------------
 @inner_kernel
 def _gather(m, tokens, members):
-    """The tokens of topic m in ascending order; returns how many."""
+    """Write the tokens of topic m to ``members`` in ascending order; return their number."""
     n = 0
     for i in range(tokens.topic.size):
         if tokens.topic[i] == m:
@@ -114,7 +113,7 @@ def _gather(m, tokens, members):
 
 @numba.njit(inline="always")
 def count_document(j, start, tokens, n_j):
-    """The tokens of document j in each topic."""
+    """Count the tokens of document j in each topic."""
     n_j[:] = 0.0
     for i in range(start[j], start[j + 1]):
         n_j[tokens.topic[i]] += 1.0
@@ -122,10 +121,11 @@ def count_document(j, start, tokens, n_j):
 
 @inner_kernel
 def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
-    """ln of how likely the words of topic m's n ``members`` and their topic are, theta and psi summed out, given tau,
-    and ln of the product of the probabilities of topic m for each member given the topics of all other tokens.
+    """Return two log probabilities of the n ``members`` of topic m, given tau, with theta and psi summed out.
 
-    The factor (N_j + omega) of each document is left out, because it is equal for all topics.
+    The first is the log joint probability of their words and of their assignment to m. The second is the sum over
+    members of ln of the probability of topic m given the topics of all other tokens. The normalising constants
+    (N_j + omega) of documents are left out, because they are the same for all topics.
     """
     omega, s, vs, document = constants.omega, constants.s, constants.vs, tokens.document
     n_j, inverse = np.empty((2, n_m.size))
@@ -153,9 +153,9 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
 
 @inner_kernel
 def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
-    """Draw topics other than m for the n ``members`` of topic m, write them to ``new``, and move the counts.
+    """Draw topics other than m for the n ``members`` of topic m, write them to ``new``, and update the counts.
 
-    Returns the logarithm of the product of the sums of their weights.
+    Returns the sum over members of ln of the total weight of the topics.
     """
     n_j, prior, inverse, weights = np.empty((4, n_m.size))
     for i in range(n):
@@ -192,7 +192,7 @@ def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, n
 
 @inner_kernel
 def _put_back(m, members, n, n_wm, n_m, tokens, new):
-    """Count the members in topic m again."""
+    """Restore the counts of topic m and of the topics ``new`` after a rejected removal."""
     for i in range(n):
         w = tokens.word[members[i]]
         n_wm[w, new[i]] -= 1
@@ -203,7 +203,7 @@ def _put_back(m, members, n, n_wm, n_m, tokens, new):
 
 @kernel
 def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
-    """Try to remove topics of at most ``most`` tokens in this order; the other topics share tau of a removed topic."""
+    """Try to remove the topics of at most ``most`` tokens, in ``order``; tau is renormalised after each removal."""
     stream, members, new = np.zeros(2, np.uint64), np.empty(most, np.int64), np.empty(most, np.int32)
     for m in order:
         if n_m[m] == 0 or n_m[m] > most:
@@ -227,7 +227,7 @@ def remove_topics(
     assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, tokens: Tokens, constants: TopicConstants,
     key: np.uint64
 ) -> np.ndarray:  # fmt: skip
-    """Remove topics in place, the smallest first and none larger than the mean; returns (K, M + 1) float64 tau."""
+    """Remove artefacts in place, smallest first and none larger than the mean size; return tau, (K, M + 1) float64."""
     n_topics = assignments.n_topics
     n_wm = topics_of_words(content, assignments.topic, n_topics)
     n_m = n_wm.sum(axis=0, dtype=np.int64)

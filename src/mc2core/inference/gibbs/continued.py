@@ -1,7 +1,8 @@
-"""Extension of a state by documents that a start held out.
+"""Extension of a state by documents that the start held out.
 
-The cluster of a new document is drawn from its predictive distribution given its words and contexts, and the topics of
-its tokens given the cluster. Then all global parameters are drawn once, given all documents.
+The cluster of a new document is drawn from its predictive distribution given the document's words and contexts. The
+topics of its tokens are then drawn given the cluster. Finally, all global parameters are drawn once given all
+documents.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def with_documents(
     old: S, model: TopicModel, corpus: Corpus, before: np.ndarray, shares: np.ndarray | None, seed: int,
     pool: Executor | None
 ) -> S:  # fmt: skip
-    """Extend the state ``old`` of the documents ``before`` (indices, ascending) of ``corpus`` to all its documents.
+    """Extend the state ``old``, of the documents ``before`` (ascending indices) of ``corpus``, to all documents.
 
-    ``shares`` : (B, K), probabilities of the clusters for the other documents; None if each document is a cluster.
-    Raises ValueError if new documents have words and ``old`` has no topics.
+    ``shares`` (B, K) contains the probabilities of the clusters for the B other documents; it is None if each document
+    is a cluster. Raises ValueError if new documents have words but ``old`` has no topics.
     """
     added = np.setdiff1d(np.arange(corpus.n_documents), before)
     repeats = old.repeats if isinstance(old, DocumentLevelState) else None
@@ -72,7 +73,7 @@ def with_documents(
 
 
 def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw one column per row of (n, K) weights, in proportion to the weights."""
+    """Draw one column per row of (n, K) weights, with probability proportional to the weight."""
     total = np.cumsum(weights, axis=1)
     return (total <= rng.random(len(total))[:, None] * total[:, -1:]).sum(axis=1)
 

@@ -25,7 +25,7 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.inference.shards import ShardedCorpus
 
-# default numbers of topics and clusters at the start without a document level, at most
+# default values of start_topics and start_clusters without a document level
 _TOPICS, _CLUSTERS = 50, 20
 _MAX_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
@@ -149,7 +149,7 @@ class Gibbs(Engine):
             contexts = StackedContexts(corpus, model.cluster_contexts)
             rng, seen = streams.generator(seed, "start"), corpus
             if model.content is not None:
-                # documents by topics that are found, which themselves start at random: nothing would join pieces of one
+                # k-means topics only cluster the documents; topics start at random, since no move merges fragments here
                 seen, _ = start_topics(model, corpus, topics[0], rng)
             n_clusters = (model.n_clusters or clusters[0]) if model.has_clusters else None
             assignments = start_assignments(seen, contexts, n_clusters, topics[0], rng)
@@ -221,12 +221,12 @@ def start_bytes(
     ``has_document_level`` is True if documents have topic proportions of their own; ``has_times`` is True for npTOT.
     """
     n_tokens = corpus.n_tokens
-    # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
+    # topics of tokens, twice; counts of topics in clusters; weights; the corpus grouped by word
     n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
     if has_document_level:
-        # tokens listed by topic; counts of words in topics, twice while they are extended; tau and its tables
+        # token lists by topic; counts of words in topics, twice while they are extended; tau and its tables
         n_bytes += 16 * n_tokens + 8 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
         n_bytes += threads * move_bytes(n_tokens, corpus.n_documents, corpus.n_words, n_clusters, n_topics)
     return n_bytes

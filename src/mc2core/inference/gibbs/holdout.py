@@ -1,7 +1,7 @@
-"""Prediction of held-out documents by states of a chain, used to compare several starts.
+"""Log predictive probability of held-out documents under states of a chain, used to compare several starts.
 
-For short documents, the density of a state is misleading: it is highest if topics alone determine the assignment of
-tokens, so a state with one cluster has the highest value (docs/notes/gibbs_document_level.md).
+For short documents, the joint density cannot be used. It is highest for a state with one cluster, in which documents
+alone determine the topics of tokens (docs/notes/gibbs_document_level.md).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mc2core.posterior import Sample
 if TYPE_CHECKING:
     from mc2core.posterior.mixture import Block
 
-# one in this many documents is held out, and at least this number, because fewer cannot distinguish states
+# documents per held-out document, and smallest useful number of held-out documents
 _FOR_ONE, _MIN_DOCUMENTS = 10, 10
-#: tokens that are looked at, of a document and of all
+#: largest number of tokens used of one document, and of all held-out documents together
 MAX_OF_ONE, MAX_OF_ALL = 1_000, 30_000
-# limit of documents times clusters times topics that are processed together
+# largest product of documents, clusters and topics in one block
 _CELLS = 1 << 21
 _MIN_PROBABILITY = 1e-300
 
@@ -30,8 +30,8 @@ _MIN_PROBABILITY = 1e-300
 def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
     """Return the documents to hold out, in ascending order.
 
-    They are a random tenth of the documents with tokens, with at most 30,000 tokens in all; none if there are fewer
-    than a hundred documents.
+    They are a random tenth of the documents with tokens, with at most 30,000 tokens in total. If fewer than a hundred
+    documents have tokens, no document is held out.
     """
     lengths = corpus.document_lengths
     filled = np.flatnonzero(lengths)
@@ -46,10 +46,10 @@ def draw_holdout(corpus: Corpus, seed: int) -> np.ndarray:
 def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None, seed: int) -> np.ndarray:
     """Return ln p(z_j = k) p(x_j | k) p(w_j | k), (J, K) float64 in nats.
 
-    p(w_j | k) is the product of the probabilities of tokens given earlier ones, in a random order. The topics of
-    earlier tokens, and which of them are draws if words repeat, enter by expectations, so nothing is drawn, and the
-    probabilities sum to 1 over all documents of the same length. For long documents, only the first :data:`MAX_OF_ONE`
-    tokens are used.
+    p(w_j | k) is the product of the probabilities of the tokens in a random order, each given the tokens before it. The
+    topics of earlier tokens are replaced by their expectations. If words repeat, the numbers of draws are replaced by
+    expectations, too. The probabilities therefore sum to 1 over all documents of the same length. For long documents,
+    only the first :data:`MAX_OF_ONE` tokens are used.
     """
     from mc2core.posterior.document_level import priors_of
     from mc2core.posterior.mixture import Block, SampleMixture, blocks
@@ -66,7 +66,7 @@ def log_weights(sample: Sample, corpus: Corpus, contexts: StackedContexts | None
 
 
 def _in_order(block: Block, seed: int) -> list[np.ndarray]:
-    """Return the tokens of each document, as numbers of the words of the block, in random order."""
+    """Return the tokens of each document in random order, as indices of the words of the block."""
     indptr, indices, counts = block.arrays
     tokens = []
     for j, row in enumerate(block.rows):
@@ -77,7 +77,7 @@ def _in_order(block: Block, seed: int) -> list[np.ndarray]:
 
 
 def _occurrences(tokens: np.ndarray) -> np.ndarray:
-    """Return how often the word of each token occurs before it."""
+    """Return, for each token, the number of earlier occurrences of its word."""
     order = np.argsort(tokens, kind="stable")
     is_first = np.append(True, np.diff(tokens[order]) != 0)[: len(tokens)]
     place, before = np.arange(len(tokens)), np.empty(len(tokens), np.int64)

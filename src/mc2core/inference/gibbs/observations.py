@@ -1,11 +1,13 @@
-"""Collapsed sweep over observations, for topics that emit observations, and their likelihood.
+"""Collapsed Gibbs sweep and likelihood for topics that emit observations.
 
-    P(l_ji = m)         prop. to (n_km + v eps_m) p(x_ji | topic m without it)         (counts without it)
+If documents share the topic proportions of their cluster, the full conditional of the topic of observation x_ji is
+
+    P(l_ji = m)         prop. to (n_km + v eps_m) p(x_ji | other observations of topic m)       (n_km without x_ji)
     P(l_ji = new topic) prop. to v eps_new p(x_ji | prior)
 
-if documents share the proportions of their cluster. With a document level, the weights are n_jm + omega tau_km and
-omega tau_k,new. This is the sweep over tokens with predictive densities (:mod:`mc2core.families.contents`) in place of
-word probabilities. All other moves depend only on topics, so they are the same as for tokens.
+With a document level, n_jm + omega tau_km and omega tau_k,new replace the first factors. The sweep equals the sweep
+over tokens, with predictive densities (:mod:`mc2core.families.contents`) instead of word probabilities. All other moves
+depend only on the topics, so they are the same as for tokens.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ from mc2core.inference.gibbs.tokens import (
 from mc2core.inference.gibbs.weights import Concentrations
 from mc2core.inference.observed import ObservedValues
 
-_SPARE = 8  # topics that can be born before tables grow
+_SPARE = 8  # spare columns for new topics before the arrays are extended
 
 
 class ObservationWork(NamedTuple):
@@ -63,14 +65,14 @@ class ObservationWork(NamedTuple):
 
     prior: np.ndarray  # (columns,) float64: v eps_m or omega tau_km
     n: np.ndarray  # (columns,) float64: n_km or n_jm
-    log_p: np.ndarray  # (columns,) float64
-    weight: np.ndarray  # (columns,) float64
-    product: np.ndarray  # (columns,) float64
+    log_p: np.ndarray  # (columns,) float64: log predictive density of the observation in each topic
+    weight: np.ndarray  # (columns,) float64: weight of each topic
+    product: np.ndarray  # (columns,) float64: scratch for the predictive densities
 
 
 @inner_kernel(fastmath={"contract", "reassoc", "nsz"})
 def _weigh(n_columns, n, prior, log_p, weight):
-    """Compute weights proportional to (n + prior) exp(log_p), scaled to avoid underflow; returns the total."""
+    """Compute weights proportional to (n + prior) exp(log_p), scaled to avoid underflow; return the total weight."""
     top = log_p[0]
     for m in range(1, n_columns):
         top = max(top, log_p[m])
@@ -83,7 +85,7 @@ def _weigh(n_columns, n, prior, log_p, weight):
 
 @inner_kernel
 def _sweep_document(k, first, end, stream, position, topic, values, tables, topics, constants, work):
-    """Sweep observations ``first`` to ``end`` - 1 of one document of cluster k, as :func:`_sweep_observations`."""
+    """Sweep observations ``first`` to ``end`` - 1 of one document of cluster k; return DONE, FULL or FAILED."""
     n_topics, tau, tau_remaining = position[TOPICS], topics.tau, topics.tau_remaining
     prior, n, log_p, weight, product = work
     code, count, sums, others, mean, slope, power = (
@@ -129,7 +131,7 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
         if chosen == m:
             continue
         if chosen == n_topics:
-            if n_topics + 2 > count.size:  # the last column stays a new topic's
+            if n_topics + 2 > count.size:  # one column must remain for a new topic
                 stream[0], position[TOKEN] = before, i
                 return FULL
             open_topic(chosen, k, stream, topics, constants)
@@ -147,7 +149,7 @@ def _sweep_document(k, first, end, stream, position, topic, values, tables, topi
 
 @kernel
 def _sweep_observations(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
-    """Sweep document by document from ``position`` on. Returns the reason for stopping, as :func:`.tokens.run_sweep`.
+    """Sweep document by document from ``position`` on; return DONE, FULL or FAILED for :func:`.tokens.run_sweep`.
 
     Without a document level, ``topics.tau`` has no rows.
     """
@@ -176,7 +178,7 @@ def _sweep_observations(key, stream, position, start, cluster, topic, n_km, valu
 
 
 class Observations(ObservedValues):
-    """Observations of a corpus, with the topics of a chain that emit them."""
+    """Observations of a corpus, and the computations of a Gibbs chain whose topics emit them."""
 
     def natural(self, assignments: Assignments) -> np.ndarray:
         """Return the posterior natural parameters of each topic, (M, P)."""
@@ -187,7 +189,7 @@ class Observations(ObservedValues):
         return Contents(self.family, self.centre, self.scale, self.natural(assignments))
 
     def log_marginal(self, assignments: Assignments) -> list[float]:
-        """Return the terms of ln p(x | l) in nats, in the unit of the corpus, with topic parameters integrated out."""
+        """Return the terms of ln p(x | l) in nats, with x in the unit of the corpus and topic parameters integrated out."""
         base = float(self.family.log_base_in(self.values, self.scale).sum())
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
 

@@ -1,10 +1,10 @@
 """Split and merge moves of topics that emit observations, at the document level.
 
 The moves use the sequential allocation of :mod:`mc2core.inference.gibbs.topic_moves`. That module describes the state,
-how epsilon and tau are divided between two components, and the acceptance ratios. Predictive densities and marginal
-likelihoods of observations replace the terms for words. The topic to merge with is drawn uniformly or, with probability
-1/2, with weights exp(min(D, 0)), where D is the gain of the log marginal likelihood in nats per observation of the
-smaller topic.
+the division of epsilon and tau between two components, and the acceptance ratios. Predictive densities and marginal
+likelihoods of observations replace the terms for words. The partner of a merge is drawn uniformly or, with probability
+1/2, with weights exp(min(D, 0)). D is the gain of the log marginal likelihood by the merge, in nats per observation of
+the smaller topic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mc2core.inference.gibbs.topic_components import (
 from mc2core.inference.gibbs.topic_moves import MAX_ALLOCATED, draw_token, log_ratio_of, new_components, place_of
 from mc2core.inference.gibbs.weights import Concentrations
 
-_partner_share = topic_moves.partner_share.py_func  # of arrays too
+_partner_share = topic_moves.partner_share.py_func  # the Python function also accepts arrays
 
 
 @kernel
@@ -49,19 +49,23 @@ def _allocate_sequentially(stream, n, fixed, first_topic, least, eps, tokens, co
 
 @dataclass
 class ObservedMoves:
-    """Sequential proposals that change the topics of a chain in place.
+    """Split and merge proposals that change the topics of a chain in place.
 
     Attributes
     ----------
     observations : Observations
+        Observations of the corpus.
     tokens : Tokens
-        Topics of the observations; words are all 0 and not used.
-    components : Sides
+        Topics of the observations; the words are all 0 and not used.
+    parts : SplitComponents
+        Work arrays of the two components.
     constants : TopicConstants
     eps : (slots,) float64
+        Weight of each topic.
     tau : (slots, K) float64
+        Proportion of each topic in each cluster.
     natural : (slots, P) float64
-        Posterior natural parameters; those of the prior for empty slots.
+        Posterior natural parameters of each topic; empty slots have the parameters of the prior.
     """
 
     observations: Observations
@@ -73,8 +77,10 @@ class ObservedMoves:
     natural: np.ndarray
 
     def propose(self, stream: np.ndarray, n_slots: int) -> tuple[int, int]:
-        """Make one proposal. Returns (1, 0) after a split, whose component 1 is in slot ``n_slots``, (0, 1) after a
-        merge, else (0, 0)."""
+        """Make one proposal; return the numbers of accepted splits and merges, (1, 0), (0, 1) or (0, 0).
+
+        Component 1 of a split becomes the topic in slot ``n_slots``.
+        """
         i, n_topics = draw_token(stream, n_slots, self.tokens)
         if _uniform(stream) < 0.5:
             return int(self._split(stream, i, n_topics, n_slots)), 0
@@ -95,7 +101,7 @@ class ObservedMoves:
 
     @property
     def _prior(self) -> np.ndarray:
-        return self.natural[-1]  # a slot is spare, or nothing is proposed
+        return self.natural[-1]  # the last slot is always empty
 
     def _of_components(self, n: int) -> np.ndarray:
         """Return the natural parameters of the two components, (2, P), and store their sizes in ``parts.size``."""
@@ -104,8 +110,10 @@ class ObservedMoves:
         return natural_of_topics(one.family, one.values[self.parts.members[:n]], component, 2, one.scale)
 
     def _weights(self, natural: np.ndarray, size: float, others: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Return the weights of merging a topic with each of ``others`` (n, P) with (n,) ``sizes``. They are 0 for
-        topics without observations. The weights are not normalised."""
+        """Return the unnormalised (n,) weights of ``others`` (n, P) as partners of a topic in a merge.
+
+        ``sizes`` (n,) are the numbers of observations of the others. A topic without observations has weight 0.
+        """
         marginal = self.observations.family.log_marginal
         gains = marginal(natural + others - self._prior) - marginal(natural) - marginal(others)
         return np.where(sizes > 0, np.exp(np.clip(gains / np.maximum(np.minimum(size, sizes), 1), MIN_LOG, 0.0)), 0.0)
@@ -130,7 +138,7 @@ class ObservedMoves:
         draw_shares(stream, eps, self.constants, parts)
         log_ratio = self._log_ratio(eps, natural) - log_q
         log_ratio += math.log(n / parts.size[0] * n_topics / (n_topics + 1.0))
-        # of the merge that undoes it
+        # probability of the reverse merge
         weight = float(self._weights(natural[0], parts.size[0], natural[1:], parts.size[1:])[0])
         total = weight + float(self._others(m, natural[0], parts.size[0], new).sum())
         if not math.log(_uniform(stream)) < log_ratio + math.log(_partner_share(weight, n_topics, total)):
@@ -165,7 +173,7 @@ class ObservedMoves:
         log_ratio = -self._log_ratio(eps, natural) - math.log(share[b])
         log_ratio -= math.log(n / parts.size[0] * (n_topics - 1.0) / n_topics)
         log_u = math.log(_uniform(stream))
-        if not log_u < log_ratio:  # the probability of the split can only make it less
+        if not log_u < log_ratio:  # the probability of the components can only lower the ratio
             return False
         fixed = place_of(n, i, parts.members)
         if not log_u < log_ratio + self._allocate_sequentially(stream, n, fixed, a, log_u - log_ratio, eps):

@@ -1,31 +1,34 @@
-"""Sweep over tokens at the document level on any number of threads, with psi drawn and theta summed out (docs/model.md,
-section 2).
+"""Parallel sweep over tokens at the document level, with psi drawn and theta summed out (docs/model.md, section 2).
 
 Given tau, omega and the word distributions psi of the topics, documents are independent of each other:
 
     P(l_ji = m) prop. to (n_jm + omega tau_km) psi_m,w,     k = z_j     (counts without the token)
 
-after Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020), who use this for LDA and the HDP. There are
-infinitely many topics, and most entries of psi are nearly 0. So a token moves only among topics that are *active* and
-whose entry psi_mw is *visible*. A token in another topic does not move.
+Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020) use this sampler for LDA and the HDP. There are
+infinitely many topics, and most entries of psi are nearly 0. A token therefore moves only among topics that are
+*active* and whose entry psi_mw is *visible*. A token in any other topic keeps its topic.
 
-* A topic is active if epsilon_m is above :func:`smallest_topic`; unused topics are drawn from the remaining mass of
-epsilon and of every tau_k until less than this weight remains. * An entry is visible if a Poisson number of mean
-lambda_m psi_mw is above 0: that is, if its word is among the pseudo-observations of the topic. lambda_m is
-``PSEUDO_OBSERVATIONS`` times the expected number of tokens of the topic given tau and z.
+* A topic is active if epsilon_m is above :func:`smallest_topic`. Unused topics are drawn from the remaining mass of
+  epsilon and of every tau_k until less than this weight remains.
+* An entry is visible if a Poisson number with mean lambda_m psi_mw is above 0. This number is the count of word w in
+  the pseudo-observations of topic m. lambda_m is ``PSEUDO_OBSERVATIONS`` times the expected number of tokens of the
+  topic given tau and z.
 
-Both depend only on the measures and on draws given these, never on l. Tokens move only among active and visible topics,
-so the sweep consists of exact Gibbs steps. Measures and pseudo-observations are drawn again in every sweep.
+Both conditions depend only on the measures and on draws given the measures, never on l. The sweep therefore consists of
+exact Gibbs steps. Measures and pseudo-observations are drawn again in every sweep.
+
 Pseudo-observations make psi sparse without approximation. Given their counts, psi is a Dirichlet with these counts
-added. Words of a topic without tokens and without pseudo-observations matter only through their sum, which is a Gamma.
-The rows of words contain the other entries of psi as Gammas; the sum of each topic is stored separately.
+added. If a word has neither tokens nor pseudo-observations of a topic, its entry of psi matters only through the sum of
+all such entries, which is a Gamma. The rows of words contain the visible entries of psi as Gammas; the sum of each
+topic's Gammas is stored separately.
 
 **Threads.** Words, topics and documents are split into fixed blocks. Random streams are keyed by words, topics and
-documents, and sums over blocks are taken in order, so results do not depend on the number of threads.
+documents, and sums over blocks are added in order, so results do not depend on the number of threads.
 
-**Spark.** Executors can move the tokens of shards of documents (:mod:`mc2core.inference.shards`). A step sends the
-measures and the topics of tokens, and receives the new topics. This process stores the state, and makes all other draws
-and moves. Therefore, shards, executors and faults do not change the chain, and a failed executor loses no data.
+**Spark.** Executors can move the tokens of shards of documents (:mod:`mc2core.inference.shards`). Each step sends the
+measures and the topics of tokens to the executors, which return the new topics. The driver process stores the state and
+makes all other draws. Therefore, shards, executors and faults do not change the chain, and a failed executor loses no
+data.
 """
 
 from __future__ import annotations
@@ -50,53 +53,55 @@ from mc2core.inference.gibbs.tokens import DocumentRows, draw_other
 from mc2core.inference.gibbs.weights import Concentrations, PartitionLaw, no_topic
 from mc2core.inference.shards import Shard, ShardedCorpus, name_of
 
-#: pseudo-observations for each expected one: a word with one token of a topic is visible with probability 10 / 11
+#: pseudo-observations per expected token: a word with one token of a topic is visible with probability 10 / 11
 PSEUDO_OBSERVATIONS = 10.0
-# with a prior of a topic's words from this value on, most entries would be visible, so all are drawn one by one
+# smallest Dirichlet parameter of a topic's words at which all entries of psi are drawn, since most would be visible
 _DENSE_PRIOR = 0.5
-_TOPIC_BLOCK = 16
-_TOKEN_BLOCK = 16_384  # tokens of a block of documents, about
-_CERTAIN = 37.0  # exp(-37) is less than any number that is drawn
+_TOPIC_BLOCK = 16  # topics per block of work of a thread
+_TOKEN_BLOCK = 16_384  # approximate number of tokens per block of documents
+_CERTAIN = 37.0  # mean from which a Poisson number is taken to be above 0: exp(-37) is below every uniform draw
 
 
 def smallest_topic(n_tokens: int, eta: float) -> float:
-    """Return the weight above which a topic is active. Nearly all topics in use have a larger weight; their number
-    grows with the square root of the number of tokens.
+    """Return the weight above which a topic is active.
+
+    Nearly all topics in use have a larger weight. The number of active topics grows with the square root of the number
+    of tokens.
     """
     return smallest_atom(0.1 / math.sqrt(n_tokens), eta)
 
 
-# -- psi, as far as it is visible ------------------------------------------------------------------------------------
+# -- the visible entries of psi --------------------------------------------------------------------------------------
 class WordRows(NamedTuple):
-    """Topics among which the tokens of each word move, in rows of whole vectors; entries without a topic are 0."""
+    """Visible entries of psi, one row per word. Rows are padded with zeros to whole SIMD vectors."""
 
-    start: np.ndarray  # (V + 1,) int64: multiples of 16
-    size: np.ndarray  # (V,) int64: entries of a word's row that have a topic
-    topic: np.ndarray  # (entries,) int32
-    x: np.ndarray  # (entries,) float32: Gamma(n_mw + s); psi_mw is it over the topic's sum
+    start: np.ndarray  # (V + 1,) int64: first entry of each row, a multiple of 16
+    size: np.ndarray  # (V,) int64: number of topics in each row
+    topic: np.ndarray  # (entries,) int32: topic of each entry
+    x: np.ndarray  # (entries,) float32: Gamma(n_mw + s); divided by the topic's sum, it is psi_mw
 
 
 class UsedWords(NamedTuple):
-    """Entries of psi of words with tokens of the topic (or of all words if the prior is dense), word by word."""
+    """Entries of psi whose word has tokens of the topic (all entries if the prior is dense), grouped by word."""
 
-    start: np.ndarray  # (V + 1,) int64: room for each word's
-    size: np.ndarray  # (V,) int64: how many there are
-    topic: np.ndarray  # (room,) int32
-    x: np.ndarray  # (room,) float64: Gamma(n_mw + s)
+    start: np.ndarray  # (V + 1,) int64: start of the slots reserved for each word
+    size: np.ndarray  # (V,) int64: number of entries of each word
+    topic: np.ndarray  # (slots,) int32: topic of each entry
+    x: np.ndarray  # (slots,) float64: Gamma(n_mw + s)
 
 
 class VisibleWords(NamedTuple):
-    """Entries of psi of words without tokens of the topic that are visible by pseudo-observations, topic by topic."""
+    """Visible entries of psi whose word has pseudo-observations but no tokens of the topic, grouped by topic."""
 
-    start: np.ndarray  # (M + 1,) int64: room for each topic's
-    size: np.ndarray  # (M,) int64: how many there are
-    word: np.ndarray  # (room,) int32
-    x: np.ndarray  # (room,) float64
+    start: np.ndarray  # (M + 1,) int64: start of the slots reserved for each topic
+    size: np.ndarray  # (M,) int64: number of entries of each topic
+    word: np.ndarray  # (slots,) int32: word of each entry
+    x: np.ndarray  # (slots,) float64: Gamma variate of each entry
 
 
 @kernel
 def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sums, n_used):
-    """Draw entries of words first..last-1, and add them and their numbers per topic to ``sums`` and ``n_used`` (M,)."""
+    """Draw the entries of words first..last-1; add their sum and number per topic to ``sums`` and ``n_used`` (M,)."""
     room, size, topic_of, x_of = used
     stream, n_w = np.zeros(2, np.uint64), np.zeros(is_active.size, np.int64)
     for w in range(first, last):
@@ -130,7 +135,7 @@ def _draw_used(key, first, last, start, topic, is_active, s, is_dense, used, sum
 
 @kernel
 def _list_words(used, place, word):
-    """Write the words of each topic from ``place`` on. Afterwards, ``place`` is the start of the next topic."""
+    """Write the words of topic m to ``word`` from index ``place[m]`` on, and advance ``place[m]``."""
     for w in range(used.size.size):
         for c in range(used.start[w], used.start[w] + used.size[w]):
             word[place[used.topic[c]]] = w
@@ -139,11 +144,11 @@ def _list_words(used, place, word):
 
 @inner_kernel
 def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible):
-    """Make words without tokens of the topic visible by a Polya urn of pseudo-observations, and draw their entries.
+    """Draw a topic's pseudo-observations of words without tokens by a Polya urn, and draw the entries of these words.
 
-    ``taken`` (V,) bool: marks the V - ``n_words`` words with tokens; visible words are added. ``urn``: work array with
-    one cell per pseudo-observation. Entries are written from ``place`` on, and their number is returned. The entries of
-    visible and invisible words sum to ``mass``.
+    ``taken`` (V,) bool marks the V - ``n_words`` words with tokens; visible words are marked too. ``urn`` is a work
+    array with one cell per pseudo-observation. Entries are written to ``visible`` from ``place`` on, and their number
+    is returned. The entries of visible and invisible words sum to ``mass``.
     """
     n = 0
     for r in range(n_pseudo):
@@ -177,7 +182,7 @@ def draw_visible(stream, n_pseudo, n_words, s, mass, taken, urn, place, visible)
 
 @kernel
 def _draw_visible_words(key, first, last, word_start, word, n_words, s, mass, n_pseudo, visible):
-    """Draw the words of the pseudo-observations of topics first..last-1."""
+    """Draw the pseudo-observations of topics first..last-1 and the entries of the words that they make visible."""
     stream, taken = np.zeros(2, np.uint64), np.zeros(n_words, np.bool_)
     most = 0
     for m in range(first, last):
@@ -218,7 +223,7 @@ def _fill_visible(visible, rows):
 
 @kernel
 def _fill_used(key, first, last, used, rate, rows):
-    """Complete the rows of words first..last-1."""
+    """Add the visible entries of ``used`` to the rows of words first..last-1, and fill the ends of the rows with 0."""
     row_start, row_size, row_topic, row_x = rows
     stream = np.zeros(2, np.uint64)
     for w in range(first, last):
@@ -249,17 +254,21 @@ def draw_rows(
 
     Parameters
     ----------
-    start, topic : (V + 1,) int64, (n_tokens,) int32
-        The tokens' topics, word by word.
-    is_big : (M,) bool
+    start : (V + 1,) int64
+        First token of each word in ``topic``.
+    topic : (n_tokens,) int32
+        Topics of the tokens, grouped by word.
+    is_active : (M,) bool
+        Whether each topic is active.
     expected : (M,) float64
-        Tokens that are expected of each topic; they must not depend on ``topic``.
+        Expected number of tokens of each topic; it must not depend on ``topic``.
 
     Returns
     -------
     WordRows
-    sums : (M,) float64
-        Of all Gammas of each topic, in its rows or not; 1 for topics that are not active.
+        Visible entries of psi.
+    (M,) float64
+        Sum of all Gammas of each topic, visible or not; 1 for topics that are not active.
     """
     n_words, n_topics, s = len(start) - 1, len(is_active), float(topic_word_prior)
     is_dense = s >= _DENSE_PRIOR
@@ -274,10 +283,10 @@ def draw_rows(
         return sums, n_used
 
     sums, n_used = (np.sum(parts, axis=0) for parts in zip(*in_blocks(pool, draw, n_words, WORD_BLOCK), strict=True))
-    # words without tokens of the topic: their sum, and the pseudo-observations that make them visible
+    # sum of the entries of words without tokens of the topic, and number of pseudo-observations of these words
     rng, n_unused = streams.generator(seed, "phantoms", iteration), np.where(is_active, n_words - n_used, 0)
     mass = rng.standard_gamma(n_unused * s)
-    mass[is_active & (n_used == 0)] = 1.0  # alone, and so of any scale
+    mass[is_active & (n_used == 0)] = 1.0  # psi is normalised, so the sum of a topic without tokens is arbitrary
     sums = np.where(is_active, sums + mass, 1.0)
     rate = PSEUDO_OBSERVATIONS * (expected + n_words * s) / sums
     n_pseudo = np.where(n_unused > 0, rng.poisson(rate * mass), 0)
@@ -309,17 +318,17 @@ def draw_rows(
 # -- tokens given psi and tau --------------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def _find_place(m, row, n, row_topic):
-    """Return the place of topic m in a row of n topics; -1 if the row lacks it, and then its tokens do not move."""
+    """Return the index of topic m in a row of n topics, or -1 if the entry is not visible and the token cannot move."""
     for place in range(0, n, LANES):
         lane = find_equal(row_topic, row + place, m)
         if lane < LANES:
-            return place + lane if place + lane < n else -1  # entries that fill the last vector are no topic
+            return place + lane if place + lane < n else -1  # padding of the last vector is not a topic
     return -1
 
 
 @numba.njit(inline="always")
 def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
-    """Count the topics of a document's tokens, first..last-1, and scale all topics for it."""
+    """Count the topics of a document's tokens first..last-1 and compute the factor ``scale`` of every topic."""
     for m in range(inverse.size):
         prior[m] = omega * tau[k, m]
         scale[m] = prior[m] * inverse[m]
@@ -331,7 +340,7 @@ def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
 
 @numba.njit(inline="always")
 def _fetch_row(row, n, row_topic, row_x):
-    """Prefetch a row of n entries, which is not in a cache."""
+    """Prefetch a row of n entries, which is not expected to be in the cache."""
     for place in range(row, row + n, LANES):
         prefetch(row_topic, place)
         prefetch(row_x, place)
@@ -339,7 +348,7 @@ def _fetch_row(row, n, row_topic, row_x):
 
 @numba.njit(inline="always")
 def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
-    """Compute the weights of the topics in the row of a word. Returns their sum."""
+    """Compute the weights of the topics in the row of a word; return the sum of the weights."""
     total = 0.0
     for b in range(n_blocks):
         block[b] = weigh_gathered(row_x, row_topic, row, scale, p, b * LANES)
@@ -349,7 +358,7 @@ def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
 
 @numba.njit(inline="always")
 def _join(m, place, x, inverse, n_j, prior, scale, p, block):
-    """Add a token to topic m at ``place`` of its word's row; returns the change of the topic's weight."""
+    """Add a token to topic m, entry ``place`` of its word's row; return the change of the topic's weight."""
     before = np.float64(p[place])
     n_j[m] += 1
     scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
@@ -361,7 +370,7 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
 
 @kernel
 def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic):
-    """Sweep over documents first..last-1; document 0 has the stream ``number``.
+    """Sweep over documents first..last-1; document j uses the random stream ``number`` + j.
 
     Returns the first token whose weights have no finite sum, or -1.
     """
@@ -391,19 +400,19 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
                 place = _find_place(m, row, row_size[w], row_topic)
                 if place < 0:
                     continue
-                # stay or move?
+                # does the token keep its topic?
                 old = np.float64(p[place])
                 scale_less = (np.float32(n_j[m] - 1) + prior[m]) * inverse[m]
                 less = scale_less * row_x[row + place]
                 others = total - old
-                if others <= 0.0:  # there is no other
+                if others <= 0.0:  # no other topic has a positive weight
                     continue
                 u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
                 if u < 0.0:
                     continue
                 if not others + np.float64(less) < np.inf:
                     return i
-                # draw among the other topics; if rounding moves the draw past the end, the token stays
+                # draw among the other topics; if rounding moves the draw past the end, the token keeps its topic
                 chosen = draw_other(p, block, n_blocks, place, old, u)
                 if chosen < 0 or chosen == place:
                     block[place // LANES] += old
@@ -422,12 +431,12 @@ def _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse,
 
 
 class TokenSweep(NamedTuple):
-    """Arguments of a sweep apart from documents and their topics: measures and a random key."""
+    """Measures and random key of a sweep: its arguments that are the same for all shards of documents."""
 
     key: np.uint64
     rows: WordRows
-    inverse: np.ndarray  # (M,) float32: one over the sum of a topic's Gammas
-    tau: np.ndarray  # (K, M + 1) float64
+    inverse: np.ndarray  # (M,) float32: reciprocal of the sum of a topic's Gammas
+    tau: np.ndarray  # (K, M + 1) float64: topic proportions of the clusters
     omega: float
 
 
@@ -440,18 +449,23 @@ def sweep_documents(
     number: int,
     pool: Executor | None,
 ) -> int:
-    """Move the tokens of some documents that follow each other, in place.
+    """Move the tokens of consecutive documents, in place.
 
     Parameters
     ----------
-    corpus : with only these documents
+    sweep : TokenSweep
+    corpus : Corpus
+        Corpus of only these documents.
     start : (documents + 1,) int64
-        First token of each.
+        First token of each document.
     cluster : (documents,) int32
+        Cluster of each document.
     topic : (n_tokens,) int32
+        Topic of each token; updated in place.
     number : int
-        Number of the first document in the whole corpus.
-    pool : threads, which do not change the result
+        Index of the first of these documents in the whole corpus.
+    pool : Executor or None
+        Threads; they do not change the result.
 
     Returns
     -------
@@ -474,16 +488,17 @@ def instantiate(
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Draw new topics from the remaining mass of epsilon and of each tau_k, by their priors.
 
-    Given the state, the remaining mass has its prior distribution: GEM(eta) for epsilon, and DP(v, .) around it for
-    each tau_k. New topics with at most the weight ``smallest`` are not kept.
+    Given the state, the remaining mass has its prior distribution: GEM(eta) for epsilon, and for each tau_k a DP with
+    concentration v around epsilon. New topics with a weight of at most ``smallest`` are returned to the remaining mass.
 
     Returns
     -------
     epsilon : (M',) float64
         Weights of the topics in use and of the new topics.
     remaining : float
+        Weight of all other topics.
     tau : (K, M' + 1) float64
-        Proportions of these topics and of the remaining mass.
+        Proportions of these topics in each cluster; the last column is the remaining mass.
     """
     law = PartitionLaw.of(concentrations.topic)
     new, remaining = split_remaining(assignments.remaining, law, assignments.n_topics, smallest, rng)
@@ -508,9 +523,10 @@ def sweep_documents_apart(
     pool: Executor | None,
     sharded: ShardedCorpus | None = None,
 ) -> np.ndarray:
-    """Run one sweep over all tokens, as :func:`.tokens.sweep_document_topics`; returns tau of the topics in use.
+    """Run one sweep over all tokens, in place, and return tau of the topics in use, (K, M + 1) float64.
 
-    If ``sharded`` is given, executors of Spark move the tokens. The result does not depend on executors or threads.
+    Parameters are as in :func:`.tokens.sweep_document_topics`. If ``sharded`` is given, Spark executors move the
+    tokens. The result does not depend on executors or threads.
     """
     if corpus.n_tokens == 0:
         return tau
@@ -550,7 +566,7 @@ def sweep_on_shards(
     arrays |= {f"rows.{name}": array for name, array in rows._asdict().items()}
     bounds = sharded.shards.bounds
     tokens = [slice(*start[bounds[p : p + 2]]) for p in range(len(bounds) - 1)]
-    # numbers of the smallest type, because the topic of every token is sent and returned
+    # the smallest integer type, because the topic of every token is sent and returned
     short = np.min_scalar_type(max(len(inverse) - 1, 0))
     for p, these in enumerate(tokens):
         arrays |= {f"topic.{name_of(p)}": topic[these].astype(short)}

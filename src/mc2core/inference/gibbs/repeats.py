@@ -1,16 +1,16 @@
 """Words that repeat within a document: burstiness (docs/model.md, section 2; docs/notes/burstiness.md).
 
-A document's words are drawn from DP(b, sum_m theta_jm psi_m): each token is a new *draw* from the document's topics
-with probability b / (i + b), where i is the number of tokens before it. Otherwise it repeats one of these tokens. So a
-word that occurs ten times in a document may be a single draw. Only draws have topics. Given the draws, all moves of
-:mod:`mc2core.inference.gibbs.state` apply to a corpus that contains each draw once. Given their topics, the draws are
-moved here:
+A document's words are drawn from DP(b, sum_m theta_jm psi_m). A token with i tokens before it is a new *draw* from the
+document's topics with probability b / (i + b); otherwise, it repeats one of the i tokens. A word that occurs ten times
+in a document may thus be a single draw. Only draws have topics. Given the draws, all moves of
+:mod:`mc2core.inference.gibbs.state` apply to a corpus that contains each draw once. This module assigns tokens to draws
+given the topics of the draws:
 
     P(token joins a draw of its word)     prop. to the tokens of the draw
     P(token is a new draw, of topic m)    prop. to b (n_jm + omega tau_km) / (N_j + omega) (n_mw + s) / (n_m + V s)
 
 where counts are numbers of draws without this token. A token that is the only draw of its topic does not move, and this
-move adds no topic. With this restriction, it is a Gibbs step. Topics are added by
+move adds no topic. With this restriction, the move is a Gibbs step. New topics are added by
 :mod:`mc2core.inference.gibbs.tokens`.
 """
 
@@ -32,22 +32,22 @@ from mc2core.compute.records import record
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.weights import GammaPrior
 
-#: b at the start, and the Gamma prior of it: documents have hundreds of tokens
+#: starting value and Gamma prior of b, for documents of hundreds of tokens
 START, PRIOR = 100.0, GammaPrior(1.0, 0.001)
 
 
 @dataclass
 class Repeats:
-    """Tokens of the draws of a corpus.
+    """Partition of the tokens of a corpus into draws.
 
     Attributes
     ----------
-    content : (J, V) CSR
+    content : (J, V) csr_matrix
         Counts of tokens, as in the corpus.
     size : (n_draws,) int32, >= 1
-        Tokens of each draw, in the order of their topics: by document and word.
+        Number of tokens of each draw; draws are ordered by document and word.
     concentration : float
-        b.
+        Burst concentration b.
     """
 
     content: sp.csr_matrix
@@ -56,17 +56,17 @@ class Repeats:
 
     @classmethod
     def first(cls, content: sp.csr_matrix) -> Repeats:
-        """Return one draw for each word of a document."""
+        """Return the starting partition, with one draw per word of a document."""
         return cls(content, content.data.astype(np.int32), START)
 
     def log_density(self, n_draws: np.ndarray) -> list[float]:
-        """Return the terms of ln p(draws | b) in nats, for ``n_draws`` (J,) of the documents."""
+        """Return the terms of ln p(draws | b) in nats, given the number of draws of each document, ``n_draws`` (J,)."""
         b, lengths = self.concentration, np.asarray(self.content.sum(axis=1)).ravel()
         of_documents = (gammaln(b) - gammaln(b + lengths)).sum()
         return [of_documents, n_draws.sum() * math.log(b), gammaln(self.size).sum()]
 
     def draw_concentration(self, n_draws: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw b given the draws of the documents, by the auxiliary variables of Escobar and West (1995)."""
+        """Draw b given the number of draws per document, with the auxiliary variables of Escobar and West (1995)."""
         lengths = np.asarray(self.content.sum(axis=1)).ravel()
         lengths, b = lengths[lengths > 0], self.concentration
         shape = PRIOR.shape + n_draws.sum() - (rng.random(len(lengths)) * (lengths + b) < lengths).sum()
@@ -75,14 +75,14 @@ class Repeats:
 
 
 def distinct(corpus: Corpus) -> Corpus:
-    """Return the corpus with each word of a document once."""
+    """Return the corpus with all positive counts set to 1."""
     return with_draws(corpus, np.zeros(0, np.int64), corpus.content[:0])
 
 
 def with_draws(corpus: Corpus, known: np.ndarray, content: sp.csr_matrix) -> Corpus:
-    """Return the corpus with the draws ``content`` of its documents ``known``, in this order.
+    """Return the corpus of draws: ``content`` has the draws of the documents ``known``, in the order of the corpus.
 
-    The others have one draw for each word.
+    All other documents have one draw per word.
     """
     draws = np.ones_like(corpus.content.data)
     is_known = np.isin(np.arange(corpus.n_documents), known)
@@ -91,13 +91,16 @@ def with_draws(corpus: Corpus, known: np.ndarray, content: sp.csr_matrix) -> Cor
 
 
 def _like(content: sp.csr_matrix, data: np.ndarray) -> sp.csr_matrix:
-    """Return a matrix with the cells of ``content``, writable if that is: kernels are compiled for either."""
+    """Return a matrix with the cells of ``content`` and new values, with the same writability.
+
+    Kernels are compiled separately for writable and for read-only arrays.
+    """
     data.setflags(write=content.data.flags.writeable)
     return sp.csr_matrix((data, content.indices, content.indptr), shape=content.shape)
 
 
 def draws_of_cells(content: sp.csr_matrix, size: np.ndarray) -> sp.csr_matrix:
-    """Return the number of draws of each word of each document, (J, V) CSR, given the tokens of all draws in order.
+    """Return the number of draws of each word in each document, (J, V) CSR, given the sizes of all draws in order.
 
     Raises ValueError if the sizes do not add up to the counts ``content``.
     """
@@ -111,32 +114,32 @@ def draws_of_cells(content: sp.csr_matrix, size: np.ndarray) -> sp.csr_matrix:
 
 @record
 class _Counts(NamedTuple):
-    """Counts of draws, which a move changes."""
+    """Counts of draws; moves update them in place."""
 
-    n_j: np.ndarray  # (M,) int32: of the document at hand in each topic
-    n_wm: np.ndarray  # (V, M) int32
-    n_m: np.ndarray  # (M,) int64
+    n_j: np.ndarray  # (M,) int32: draws of the current document in each topic
+    n_wm: np.ndarray  # (V, M) int32: draws of each word in each topic
+    n_m: np.ndarray  # (M,) int64: draws of each topic
 
 
 class _Constants(NamedTuple):
     b: float
     omega: float
     s: float
-    vs: float  # s of all words
+    vs: float  # V s
 
 
 @record
 class _Weights(NamedTuple):
-    """Arrays from which the weights of topics for new draws are computed."""
+    """Weights of the topics for a new draw, and their factors."""
 
-    prior: np.ndarray  # (M,) float64, omega tau_k
+    prior: np.ndarray  # (M,) float64: omega tau_k
     factor: np.ndarray  # (M,) float64: (n_jm + prior) / (n_m + V s)
-    of_word: np.ndarray  # (M,) float64: (n_mw + s) times that
+    of_word: np.ndarray  # (M,) float64: weights, factor * (n_mw + s)
 
 
 @numba.njit(inline="always")
 def _weigh_word(w, n_wm, s, weights):
-    """Fill in the weights of word w; returns their sum. Loops that only store are vector code."""
+    """Compute the weights of word w; return their sum. Separate loops let the compiler vectorise the first one."""
     factor, of_word = weights.factor, weights.of_word
     for m in range(of_word.size):
         of_word[m] = factor[m] * (n_wm[w, m] + s)
@@ -152,7 +155,7 @@ def _weigh_word(w, n_wm, s, weights):
 
 @numba.njit(inline="always")
 def _add_draw(m, w, sign, counts, constants, weights):
-    """Add a draw of word w in topic m, or take it away (``sign`` -1); returns by how much the sum of weights grows."""
+    """Add a draw of word w to topic m (``sign`` 1) or remove it (-1); return the change of the sum of weights."""
     n_j, n_wm, n_m = counts.n_j, counts.n_wm, counts.n_m
     prior, factor, of_word = weights.prior, weights.factor, weights.of_word
     n_j[m] += sign
@@ -166,7 +169,7 @@ def _add_draw(m, w, sign, counts, constants, weights):
 
 @numba.njit(inline="always")
 def _pick(u, weights, n):
-    """Return the index below n that ``u`` selects among weights; ``u`` is at most their sum, up to rounding."""
+    """Return the index at the cumulative weight ``u`` among the first n weights; the last index if rounding exceeds."""
     i = 0
     while i < n - 1 and u >= weights[i]:
         u -= weights[i]
@@ -176,9 +179,10 @@ def _pick(u, weights, n):
 
 @numba.njit(inline="always")
 def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, counts, constants):
-    """Move a token of word w, drawn at random, among the ``n`` draws of the word and a new one.
+    """Move a random token of word w to one of the ``n`` draws of the word or to a new draw.
 
-    ``total`` is the sum of the weights. Returns the numbers of the word's draws, of the document's, and the sum.
+    ``total`` is the sum of the weights. Returns the number of draws of the word, the number of draws of the document,
+    and the sum of the weights.
     """
     n_tokens = 0
     for d in range(n):
@@ -204,10 +208,11 @@ def _move_token(stream, w, j_draws, sizes, topics, n, weights, total, counts, co
 
 @kernel
 def _sweep(key, cells, before, cluster, priors, counts, constants, after):
-    """Move the tokens of repeated words, each once on average; returns the number of draws.
+    """Move the tokens of repeated words, each once on average; return the number of draws.
 
-    ``cells`` : indptr, indices and counts of tokens. ``before`` : draws (cells,), sizes and topics (draws,), and the
-    same ``after``, the latter two with room for all tokens. ``priors`` (K, M) : omega tau.
+    ``cells`` contains indptr, indices and token counts of the corpus. ``before`` contains the number of draws per cell,
+    and the sizes and topics of the draws. The new values are written to ``after``, whose last two arrays have room for
+    all tokens. ``priors`` (K, M) is omega tau.
     """
     indptr, indices, n_tokens = cells
     draws, size, topic = before
@@ -249,20 +254,28 @@ def move_draws(
     repeats: Repeats, content: sp.csr_matrix, topic: np.ndarray, cluster: np.ndarray, priors: np.ndarray,
     n_wm: np.ndarray, omega: float, topic_word_prior: float, key: np.uint64
 ) -> tuple[sp.csr_matrix, np.ndarray]:  # fmt: skip
-    """Move tokens between draws, in place in ``repeats``.
+    """Move tokens between draws, and update ``repeats`` in place.
 
     Parameters
     ----------
-    content : (J, V) CSR, numbers of draws
+    repeats : Repeats
+    content : (J, V) csr_matrix
+        Number of draws of each word in each document.
     topic : (n_draws,) int32
+        Topic of each draw.
     cluster : (J,) int32
-    priors : (K, M) float64, omega tau
-    n_wm : (V, M) int32, draws of each word in each topic; updated in place
+        Cluster of each document.
+    priors : (K, M) float64
+        omega tau.
+    n_wm : (V, M) int32
+        Draws of each word in each topic; updated in place.
 
     Returns
     -------
-    (J, V) CSR and (n_draws,) int32
-        The numbers of draws, and their topics.
+    (J, V) csr_matrix
+        New number of draws of each word in each document.
+    (n_draws,) int32
+        Topic of each draw.
     """
     tokens, n_m = repeats.content, n_wm.sum(axis=0, dtype=np.int64)
     total = int(tokens.data.sum(dtype=np.int64))

@@ -1,21 +1,22 @@
-"""The starting state of a chain with a document level: the best of some short burn-ins (docs/model.md, section 2).
+"""Starting state of a chain with a document level: the best of several short burn-ins (docs/model.md, section 2).
 
-If topics start at random, several copies of each true topic remain even after hundreds of sweeps. And a small omega
-would remove the clusters of short documents. Therefore, words are clustered by their documents, and a token begins in
-the topic of its word. Documents begin in clusters found by k-means of their words or, if they have embeddings, of these
-(docs/notes/embeddings.md). The clusters are fixed in the burn-in. Then duplicate topics are merged and artefacts
-removed (:mod:`mc2core.inference.gibbs.consolidate`), and everything moves.
+If topics start at random, several copies of each true topic remain even after hundreds of sweeps. A small omega at the
+start would remove the clusters of short documents. To avoid both, words are clustered by the documents in which they
+occur, and a token starts in the topic of its word. Documents start in clusters found by k-means on their words or, if
+the model has embeddings, on the embeddings (docs/notes/embeddings.md). During the burn-in, the clusters are fixed.
+After it, duplicate topics are merged, artefacts are removed (:mod:`mc2core.inference.gibbs.consolidate`), and all
+variables are updated.
 
-The best numbers of topics and of clusters to start with are not known in advance. Therefore, three starts are made on
-nine tenths of the documents: with 20 clusters and few topics, with 20 and many topics, and with 100 and many topics.
-The other tenth is held out. The chain continues from the first start, unless many topics predict the held-out tenth
-better by one standard error, or 100 clusters by three standard errors and 1 % (:mod:`mc2core.inference.gibbs.holdout`,
-docs/notes/starts.md). The joint density of a state cannot select the start, because it falls by thousands of nats even
-if more topics predict better. For fewer than a hundred documents, none are held out, and there is one start, with few
-topics.
+The best starting numbers of topics and clusters are not known in advance. Therefore, three starts are made on nine
+tenths of the documents: 20 clusters with few topics, 20 clusters with many topics, and 100 clusters with many topics.
+The other tenth is held out. By default, the chain continues from the first start. Many topics are used if they predict
+the held-out documents better by one standard error. A hundred clusters are used if they predict better by three
+standard errors and 1 % (:mod:`mc2core.inference.gibbs.holdout`, docs/notes/starts.md). The joint density cannot select
+the start, because it decreases by thousands of nats even if more topics predict better. A corpus of fewer than a
+hundred documents has no held-out documents and only one start, with few topics.
 
-If the number of clusters is fixed and all are in use, no cluster can be split, so two classes in one cluster of k-means
-would stay together. Therefore such a start has twice as many clusters, which are merged as in a hierarchy
+If the number of clusters is fixed and all are in use, no cluster can be split. Two classes in one k-means cluster would
+therefore stay together. Such a start has twice as many clusters, which are merged as in a hierarchy
 (:mod:`mc2core.posterior.descent`) halfway through the last sweeps (docs/notes/labelled.md).
 """
 
@@ -48,49 +49,48 @@ from mc2core.models import TopicModel
 if TYPE_CHECKING:
     from mc2core.inference.shards import ShardedCorpus
 
-#: sweeps of a start in which documents stay in their clusters ...
+#: number of sweeps of a start in which the clusters of documents are fixed
 BURN_IN = 20
-#: ... and of sweeps after it, in which everything moves, if several starts are compared
+#: number of sweeps after the burn-in, in which all variables are updated, if several starts are compared
 COMPARED = 20
-# sweeps of a start after which topics are merged and removed, except the fine ones of few long documents
+# sweeps of a start after which topics are consolidated; the many topics of few long documents never are
 _CONSOLIDATING = (20, 25, 30, 35, 40)
-# default number of clusters of a start ...
+# default number of clusters of a start
 _CLUSTERS = 20
-# ... and the factor for another start, up to one cluster for so many documents; every start with embeddings has this
-# number
+# factor of the larger number of starting clusters, and smallest mean number of documents per cluster for it
 _MORE_CLUSTERS, _DOCUMENTS_FOR_CLUSTER = 5, 10
-# clusters of a start for each, if their number is fixed
+# starting clusters per final cluster if the number of clusters is fixed
 _FOR_ONE = 2
-# share of the held-out score, and standard errors of the difference, by which more clusters have to lead ...
+# lead that more clusters need: a share of the held-out score, and standard errors of the difference
 _LEAD, _LEAD_ERRORS = 0.01, 3.0
-# ... and standard errors by which more topics have to
+# lead that more topics need, in standard errors of the difference
 _TOPIC_ERRORS = 1.0
-# all chains hold out the same documents, because these affect the choice more than the seeds of the starts do
-# (docs/notes/starts.md)
+# all chains hold out the same documents, because documents affect the choice more than seeds (docs/notes/starts.md)
 _HOLDOUT_SEED = 0
-# topics to make room for, for each at the start: splits make more
+# assumed growth of the number of topics by splits, for the memory of a merge of clusters
 _GROWTH = 16
-#: with more tokens, only one start is tried, because several would take longer than the chain
+#: largest number of tokens for which several starts are tried; above it, they would take longer than the chain
 _MAX_TRIED = 1_000_000
-# words, and tokens of a document, for each topic at the start
+# words per starting topic, and mean tokens of a document per starting topic
 _WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
-# topics of a start with many, for each by the tokens
+# ratio of many topics to the number of topics derived from the tokens
 _MORE_TOPICS = 4
 
 
 class Start(NamedTuple):
     """Numbers of clusters and topics of a start."""
 
-    n_clusters: int | None  # None: each document is a cluster
+    n_clusters: int | None  # None if each document is its own cluster
     n_topics: int
 
 
 def topics_to_try(corpus: Corpus) -> list[int]:
-    """Return the default numbers of starting topics, ascending: few, and many if these are more.
+    """Return the default numbers of starting topics, ascending: "few", and "many" if it is larger.
 
-    Few are the cube root of the tokens, such as 128 for two million, and many are four times as many. Few documents
-    that are long have at least one topic per 25 words, but at most one per ten tokens of a document. Their clusters
-    differ in fine topics; with fewer topics, documents leave even the right clusters (docs/notes/labelled.md).
+    "Few" is the cube root of the number of tokens, such as 126 for two million tokens; "many" is four times as large.
+    For few long documents, both are at least one topic per 25 words, but not above one topic per ten tokens of an
+    average document. The clusters of such corpora differ in fine topics. With fewer topics, documents leave even the
+    right clusters (docs/notes/labelled.md).
     """
     by_tokens = _topics_by_tokens(corpus)
     few = max(by_tokens, _topics_by_words(corpus))
@@ -107,9 +107,9 @@ def _topics_by_words(corpus: Corpus) -> int:
 
 
 def clusters_to_try(corpus: Corpus, start_clusters: int | None, has_embeddings: bool) -> list[int]:
-    """Return the numbers of starting clusters, ascending: one if ``start_clusters`` is set.
+    """Return the numbers of starting clusters to try, ascending; a single number if ``start_clusters`` is set.
 
-    With embeddings, it is five times as many, because such clusters merge, but seldom split.
+    With embeddings, the only number is the larger one, because clusters of embeddings often merge but seldom split.
     """
     few = start_clusters or _CLUSTERS
     many = max(few, min(_MORE_CLUSTERS * few, corpus.n_documents // _DOCUMENTS_FOR_CLUSTER))
@@ -123,9 +123,9 @@ def starts_to_try(
 ) -> list[Start]:
     """Return the starts, given the numbers of clusters and of topics to try, ascending.
 
-    The first number of clusters is tried with all numbers of topics, others with the most topics. If the model fixes
-    the number of clusters, there are three starts with twice that number, if so many clusters with so many topics and
-    ``dimension`` columns of contexts can be merged.
+    The first number of clusters is combined with all numbers of topics, the others only with the largest. If the model
+    fixes the number of clusters, there are three starts with twice that number. The number is not doubled if a merge of
+    the clusters, with so many topics and ``dimension`` context columns, would be too large.
     """
     if not model.has_clusters:
         return [Start(None, topics[-1])]
@@ -144,7 +144,7 @@ def starts_to_try(
 
 
 def start_directions(model: TopicModel, corpus: Corpus) -> np.ndarray | None:
-    """Return the embeddings by which documents are clustered, (J, d), or None without embeddings in the model."""
+    """Return the embeddings by which documents are clustered, (J, d), or None if the model has no embeddings."""
     used = [name for name, family in model.cluster_contexts.items() if family.strength > 0.0]
     return directions_of(corpus, used, corpus.imported) if model.has_clusters else None
 
@@ -152,9 +152,10 @@ def start_directions(model: TopicModel, corpus: Corpus) -> np.ndarray | None:
 def start_topics(
     model: TopicModel, corpus: Corpus, n_topics: int, rng: np.random.Generator
 ) -> tuple[Corpus, np.ndarray]:
-    """Return the corpus for clustering documents, and the topic of each token by its word, (n_tokens,) int32.
+    """Return the corpus by which documents are clustered, and the starting topic of each token, (n_tokens,) int32.
 
-    Topics of observations are found by k-means, and documents are clustered by their topics.
+    A token starts in the topic of its word. Topics of observations are found by k-means; documents are then clustered
+    by the topics of their observations.
     """
     if model.content is not None:
         from mc2core.inference.gibbs.observations import Observations
@@ -170,11 +171,11 @@ def start_chain(
     model: TopicModel, corpus: Corpus, topics: Sequence[int], clusters: Sequence[int], kernel: str, seed: int,
     pool: Executor | None, sharded: Callable[[Corpus], ShardedCorpus | None], directions: np.ndarray | None = None
 ) -> DocumentLevelState:  # fmt: skip
-    """Return the state with which the chain begins: the best of several starts.
+    """Return the starting state of the chain: the best of several starts.
 
-    Starts are compared on held-out documents; if none are held out, there is one start. ``sharded`` returns a corpus on
-    Spark's executors, if needed. ``topics``, ``clusters`` are the numbers to try, and ``directions`` the result of
-    :func:`start_directions`.
+    Starts are compared on held-out documents; if none are held out, there is one start. ``topics`` and ``clusters`` are
+    the numbers to try. ``sharded`` distributes a corpus to Spark executors, or returns None without Spark.
+    ``directions`` is the result of :func:`start_directions`.
     """
     from mc2core.inference.gibbs.holdout import draw_holdout, log_weights
 
@@ -196,7 +197,7 @@ def start_chain(
         n_topics: start_topics(model, drawn, n_topics, streams.generator(seed, "start topics"))
         for n_topics in {one.n_topics for one in starts}
     }
-    # few threads have a start each, many share the blocks of its sweeps
+    # with few threads, each thread runs a start; with many threads, the threads share the blocks of each sweep
     has_few = pool is not None and n_threads(pool) <= len(starts) and shards is None
     of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
 
@@ -207,9 +208,9 @@ def start_chain(
         state = DocumentLevelState.of(model, drawn, contexts, assignments)
         state.repeats = Repeats.first(known.content) if has_repeats else None
         if (fixed := model.n_clusters) and assignments.n_clusters > fixed:
-            group = model.start_of("group") / fixed * assignments.n_clusters  # the same alpha / N
+            group = model.start_of("group") / fixed * assignments.n_clusters  # keeps alpha / N
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
-        # numbers of iterations before the first of the chain: each attempt has its own, and so have held-out documents
+        # iterations before the chain have numbers below 1; each attempt and the held-out documents have distinct numbers
         last = (number + 1 - len(starts)) * (BURN_IN + trying + 1) - (len(kept) > 0)
         _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
         return state
@@ -227,11 +228,11 @@ def start_chain(
 
 
 def best_start(scores: Sequence[np.ndarray], starts: Sequence[Start]) -> int:
-    """Return the number of the start to use, given the log scores of the held-out documents in each, (n,) float64.
+    """Return the index of the start to use, given the (n,) log scores of the held-out documents for each start.
 
-    ``starts`` ascend in clusters and topics. More topics are used if they are better by one standard error of the
-    difference (Breiman et al. 1984), more clusters if they are better by three and by 1 % of the score, and of equal
-    starts the best one.
+    ``starts`` ascend in clusters and topics. More topics are used if their score is better by one standard error of the
+    difference (Breiman et al. 1984). More clusters are used if their score is better by three standard errors and by
+    1 % of the score. Among equal starts, the one with the best score is used.
     """
     total, used = [one.sum() for one in scores], 0
     for start in dict.fromkeys(starts):
@@ -248,11 +249,10 @@ def _burn_in(
     state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
     sharded: ShardedCorpus | None, n_clusters: int | None, trying: int
 ) -> None:  # fmt: skip
-    """Run the burn-in with fixed clusters and omega, then ``trying`` sweeps in which everything moves, up to sweep
-    ``last``.
+    """Run the burn-in with fixed clusters and omega, then ``trying`` sweeps of all variables, up to sweep ``last``.
 
-    If there are more clusters than the fixed number, they are merged halfway through the ``trying`` sweeps, in place of
-    one sweep.
+    If there are more clusters than the fixed number, a merge of clusters replaces the sweep halfway through the
+    ``trying`` sweeps.
     """
     first = last - BURN_IN - trying
     merging = last - trying // 2 if state.concentrations.most_clusters != state.model.most_clusters else None

@@ -1,18 +1,18 @@
-"""Collapsed sweep over tokens if topics also emit the context of the document (npTOT; docs/model.md, section 2).
+"""Collapsed sweep over tokens in npTOT, where topics also emit the document's context (docs/model.md, section 2).
 
     P(l_ji = m)         prop. to (n_jm + v eps_m) (n_mw + s) / (n_m + V s) f_m(x_j)     (all without the token)
     P(l_ji = new topic) prop. to v eps_new / V f_0(x_j)
 
-f_m is the predictive of topic m's Normal-Gamma, Student's t; a missing x_j has the factor 1.
+f_m is the posterior predictive density of topic m's Normal-Gamma model, a Student t. If x_j is missing, f_m is 1.
 
 **Order.** Tokens are visited document by document, not word by word as in :mod:`mc2core.inference.gibbs.tokens`. All
-tokens of a document have the same x_j, so during its visit, f_m depends only on the number of its tokens in topic m.
-The factors of all topics are computed once per document. For topics whose tokens move, they are tabulated for 16 counts
-at a time. This order needs a table of word counts, (V, M).
+tokens of a document have the same x_j. While a document is visited, f_m therefore depends only on the number of its
+tokens in topic m. The factors f_m of all topics are computed once per document. For topics whose counts change, the
+factors are tabulated for 16 counts at a time. This order needs a (V, M) table of word counts.
 
-**Range.** Factors are relative to the largest one. A factor is set to 0 if it gives every token of the document less
-than a share of 1e-9, because subnormal products are very slow. If moves reduce the sum of the weights so far that such
-factors would matter, all factors are computed again.
+**Range.** Factors are stored relative to the largest factor. A factor is set to 0 if its topic would have a probability
+below 1e-9 for every token of the document, because arithmetic with subnormal products is very slow. If moves reduce the
+sum of the weights so far that such factors would matter, all factors are computed again.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ from mc2core.inference.gibbs.tokens import (
 )
 from mc2core.inference.gibbs.weights import Concentrations
 
-# smallest weight of a topic relative to the others, and largest sum of weights; single precision ends at 1e38
+# smallest relative weight of a topic, and largest sum of weights (the largest float32 is near 1e38)
 _NEGLIGIBLE, _MAX_SUM = 1e-9, 1e20
-# counts of a document's tokens in a topic for which its scale is computed together
+# number of consecutive counts for which the scale of a topic is tabulated at once
 _STEPS = 16
 
 
 @record
 class TimedTopics(NamedTuple):
-    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
+    """Counts and weights of the topics, one column per topic; columns from the number of topics on are spare."""
 
-    n_km: np.ndarray  # (J, columns) int32: a cluster is a document
-    n_wm: np.ndarray  # (V, columns) int32
-    n_m: np.ndarray  # (columns,) int64
-    eps: np.ndarray  # (columns,) float64
-    remaining: np.ndarray  # (1,) float64: eps_new
+    n_km: np.ndarray  # (J, columns) int32: tokens of each document (here also a cluster) in each topic
+    n_wm: np.ndarray  # (V, columns) int32: tokens of each word in each topic
+    n_m: np.ndarray  # (columns,) int64: tokens of each topic
+    eps: np.ndarray  # (columns,) float64: weight epsilon_m of each topic
+    remaining: np.ndarray  # (1,) float64: eps_new, the weight of all topics not in use
     # (4, columns) float64: T(x) summed over the topic's tokens, without the tokens of the current document
     sums: np.ndarray
 
@@ -74,27 +74,27 @@ class TimedTopics(NamedTuple):
 class TimedWeights(NamedTuple):
     """Work arrays for the weights of topics, for the current document and word; one column per topic."""
 
-    s: np.ndarray  # (columns,) float32: prior of a topic's words
+    s: np.ndarray  # (columns,) float32: Dirichlet parameter of a topic's words
     prior: np.ndarray  # (columns,) float32: v eps_m
     scale: np.ndarray  # (columns,) float32: f_m(x_j) / (n_m + V s), relative to the largest f
-    steps: np.ndarray  # (columns, 16) float32: the same with first[m], first[m] + 1 ... of the document's tokens
-    first: np.ndarray  # (columns,) int64
+    steps: np.ndarray  # (columns, 16) float32: scale if first[m], first[m] + 1, ... tokens of the document are in m
+    first: np.ndarray  # (columns,) int64: smallest count in each row of ``steps``
     h: np.ndarray  # (columns,) float32: (n_mw + s) scale
-    p: np.ndarray  # (columns,) float32: the weights
-    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
-    log_factor: np.ndarray  # (columns,) float64
-    relative: np.ndarray  # (2,) float64: the largest log factor, and below which factors relative to it are 0
+    p: np.ndarray  # (columns,) float32: weights of the topics
+    block: np.ndarray  # (columns / 16,) float64: sum of the weights of each block of 16 topics
+    log_factor: np.ndarray  # (columns,) float64: ln f_m(x_j)
+    relative: np.ndarray  # (2,) float64: largest log factor, and the relative factor below which a factor is set to 0
 
 
 class TokenTimes:
-    """A numeric context of a corpus, the only one of ``contexts``, as every token of a document emits it.
+    """The only context in ``contexts``, a number per document, which every token of the document emits.
 
     Attributes
     ----------
     family : Family
-        Its Normal-Gamma.
+        Normal-Gamma family of the context.
     values : (J,) float64
-        NaN where missing.
+        Value of each document; NaN if missing.
 
     Raises
     ------
@@ -109,12 +109,11 @@ class TokenTimes:
         self._statistics, self._log_base = stacked.statistics, stacked.log_base
 
     def sums(self, assignments: Assignments) -> np.ndarray:
-        """Return (4, M) sums of T(x) over the tokens of each topic. Each document is a cluster."""
+        """Return the (4, M) sums of the sufficient statistics T(x) over the tokens of each topic."""
         return np.ascontiguousarray(self._statistics.T @ assignments.n_km)
 
     def log_marginal(self, assignments: Assignments) -> float:
-        """Return ln p(x of all tokens | l), with the parameters of topics integrated out. It includes the base
-        measure."""
+        """Return ln p(x of all tokens | l), base measure included, with the parameters of topics integrated out."""
         natural = self.family.prior(4) + self.sums(assignments).T
         log_base = self._log_base @ np.diff(assignments.document_start)
         return float(self.family.log_marginal(natural).sum() + log_base)
@@ -122,8 +121,7 @@ class TokenTimes:
 
 @numba.njit(inline="always")
 def _log_student(x, sum_x, count, half_count, half_square, prior):
-    """Return the log predictive density of x given the sums T(x) of earlier observations, without its constant -ln(pi)
-    / 2."""
+    """Return ln of the predictive density of x, plus ln(pi) / 2, given the sums T(x) of earlier observations."""
     kappa, a = prior[1] + count, prior[2] + half_count
     mu = (prior[0] + sum_x) / kappa
     square = prior[3] + half_square
@@ -145,7 +143,7 @@ def _log_student(x, sum_x, count, half_count, half_square, prior):
 
 @inner_kernel
 def log_student(x, n_km, j, n_topics, sums, prior, out):
-    """Fill ``out`` (columns,) with the log predictive of x under each topic with its tokens of document j, all at x."""
+    """Set ``out[m]`` to the log predictive of x in topic m, given ``sums`` and its tokens of document j, all at x."""
     half_square = 0.5 * x * x
     for m in range(n_topics):
         n = np.float64(n_km[j, m])
@@ -156,7 +154,7 @@ def log_student(x, n_km, j, n_topics, sums, prior, out):
 
 @inner_kernel
 def _move_document(x, j, sign, n_topics, n_km, sums):
-    """Add (sign 1) or take out (-1) document j's times; a topic left without any has sums of 0, not of rounding."""
+    """Add (sign 1) or subtract (sign -1) the statistics of document j; sums of an empty topic are set to exactly 0."""
     if math.isnan(x):
         return
     for m in range(n_topics):
@@ -170,8 +168,10 @@ def _move_document(x, j, sign, n_topics, n_km, sums):
 
 @inner_kernel
 def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
-    """Scale all topics for document j. Returns f_0 relative to the largest factor, and a lower bound of the sum of
-    weights."""
+    """Compute ``scale`` of all topics for document j.
+
+    Returns f_0 relative to the largest factor, and a lower bound of the sum of weights.
+    """
     n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
     weights.first[:] = -_STEPS  # no step is computed
     largest = new = 0.0
@@ -183,8 +183,7 @@ def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
         for m in range(n_topics):
             largest = max(largest, log_factor[m])
     new = exp(new - largest)
-    # the weight of a topic is at least that without the tokens of the document and the word, and at most that with all
-    # of them
+    # bounds of the weight of a topic: none, or all, of the document's tokens and of the word's tokens are in the topic
     most, least = constants.v, constants.v * topics.remaining[0] / topics.n_wm.shape[0] * new
     for m in range(n_topics):
         factor = exp(log_factor[m] - largest)
@@ -201,7 +200,7 @@ def _scale_all(x, j, n_topics, topics, weights, constants, time_prior):
 
 @inner_kernel
 def _compute_steps(m, x, j, topics, weights, constants, time_prior):
-    """Scale topic m as if it had numbers of the document's tokens around that which it has."""
+    """Tabulate ``scale`` of topic m for numbers of the document's tokens around the current number."""
     steps, sums, prior, half_square = weights.steps, topics.sums, time_prior, 0.5 * x * x
     largest, negligible = weights.relative[0], weights.relative[1]
     now = topics.n_km[j, m]
@@ -222,8 +221,7 @@ def _compute_steps(m, x, j, topics, weights, constants, time_prior):
 
 @numba.njit(inline="always")
 def _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new):
-    """Compute the weights of all topics for the tokens of one word. Returns their sum plus ``new``, the weight of new
-    topics."""
+    """Compute the weights of all topics for the tokens of one word; return their sum plus ``new``, for new topics."""
     s, scale, prior, h, p, block = weights.s, weights.scale, weights.prior, weights.h, weights.p, weights.block
     capacity = prior.size
     for b in range(n_blocks):
@@ -233,7 +231,7 @@ def _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new):
 
 @numba.njit(inline="always")
 def _count(m, j, w, sign, n_km, n_wm, n_m):
-    """Add (sign 1) or take out (-1) a token of topic m."""
+    """Add a token to the counts of topic m (sign 1) or subtract it (sign -1)."""
     n_km[j, m] += sign
     n_wm[w, m] += sign
     n_m[m] += sign
@@ -241,7 +239,7 @@ def _count(m, j, w, sign, n_km, n_wm, n_m):
 
 @numba.njit(inline="always")
 def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
-    """Compute the weight of one topic from its counts and its scale. Returns the change of the weight."""
+    """Compute the weight of topic m from its counts and its scale; return the change of the weight."""
     before = np.float64(p[m])
     p[m] = (np.float32(n_km[j, m]) + prior[m]) * ((np.float32(n_wm[w, m]) + s[m]) * scale[m])
     gain = np.float64(p[m]) - before
@@ -251,9 +249,10 @@ def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
 
 @kernel
 def _sweep_timed(key, stream, position, documents, time, topic, topics, constants, time_prior, weights):
-    """Sweep document by document from ``position`` on. Returns the reason for stopping, as :func:`.tokens.run_sweep`.
+    """Sweep document by document from ``position`` on; return DONE, FULL or FAILED for :func:`.tokens.run_sweep`.
 
-    ``time`` (J,) float64: x_j, NaN if missing; ``time_prior`` (4,) float64: natural parameters.
+    ``time`` (J,) float64 contains x_j, NaN if missing. ``time_prior`` (4,) float64 contains the natural parameters of
+    the prior.
     """
     n_topics = position[TOPICS]
     indptr, word, counts, start = documents.indptr, documents.word, documents.counts, documents.start
