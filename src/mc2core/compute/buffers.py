@@ -1,4 +1,4 @@
-"""Reusable memory for large arrays. Allocating the pages of a new array takes as long as the arithmetic that fills it."""
+"""Reusable memory for large arrays, because allocating a new array takes as long as the arithmetic that fills it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Buffers:
         self._kept: dict[str, np.ndarray] = {}
 
     def empty(self, name: str, *shape: int) -> np.ndarray:
-        """Return an uninitialised float64 array of ``shape`` in the memory ``name``."""
+        """Return an uninitialised float64 array of ``shape`` in the buffer ``name``."""
         size = math.prod(shape)
         if name not in self._kept or self._kept[name].size < size:
             self._kept.pop(name, None)

@@ -326,9 +326,9 @@ class Store:
                 self._turn = self._wait_for(current.parent / f"{self._turns[0]}.lock", "compiles the same kernels")
 
     def forget(self) -> None:
-        """Forget the locks in a forked process, because they belong to its parent."""
+        """Close all locks in a forked process, because they belong to the parent process."""
         for lock in self._locks:
-            os.close(lock)  # the parent's stays locked
+            os.close(lock)  # the file stays locked by the parent's descriptor
         self._mutex, self._turns, self._locks, self._turn = threading.RLock(), [], set(), None
 
 

@@ -57,9 +57,11 @@ def add_signed(sums, signs, word, value):
 
 @kernel
 def signature_word(sums, total, part, bits):
-    """Return word ``part`` of the signature: bit b is set if <signs_b, vector> = 2 sums[b] - total > 0, |total| <
-    2**32."""
-    # for whole numbers, 2 s > total is equivalent to s > floor(total / 2), which fits into int32 as every s does
+    """Return word ``part`` of the signature: bit b is set if <signs_b, vector> = 2 sums[b] - total > 0.
+
+    |total| must be below 2**32.
+    """
+    # for integers, 2 s > total is equivalent to s > floor(total / 2), which fits into int32
     word = above(sums, part * WORD_BITS, np.int32(total >> 1))
     if bits < WORD_BITS:
         word &= (np.uint64(1) << np.uint64(bits)) - np.uint64(1)

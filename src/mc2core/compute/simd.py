@@ -98,8 +98,8 @@ def _running_sums(builder, total, zeros):
 def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     """weights[first:first + 16] = (counts.ravel()[row + first...] + prior[first...]) * scale[first...].
 
-    Returns the float64 sum of the 16 weights. ``counts`` is int32; ``prior``, ``scale`` and ``weights`` are float32; all
-    are contiguous.
+    Returns the float64 sum of the 16 weights. ``counts`` is int32; ``prior``, ``scale`` and ``weights`` are float32.
+    All arrays are contiguous.
     """
     signature = types.float64(counts, types.intp, prior, scale, weights, types.intp)
 
@@ -180,7 +180,7 @@ def _find_lane(typingctx, weights, first, u, left_out):
 
 
 def _find_equal(typingctx, numbers, first, number):
-    """Return the index 0..15 of the first entry of numbers[first:first + 16] that equals ``number`` (int32), else 16."""
+    """Return the index 0..15 of the first entry of numbers[first:first + 16] equal to ``number`` (int32), else 16."""
     signature = types.intp(numbers, types.intp, types.int32)
 
     def generate(context, builder, signature, arguments):
@@ -211,8 +211,8 @@ def _count_passed(typingctx, sums, first, u):
 
 # -- blocks of 64 clusters ------------------------------------------------------------------------------------------
 # LLVM's own vector code for loops with sums or maxima is 4 times slower, so the operations are written explicitly.
-# Every array must have BLOCK entries from ``first`` on. Multiplications and additions are fused explicitly, and no other
-# reordering is allowed, so the score of a cluster does not depend on its column.
+# Every array must have BLOCK entries from ``first`` on. Multiplications and additions are fused explicitly, and no
+# other reordering is allowed, so the score of a cluster does not depend on its column.
 
 #: number of clusters in one block; arrays over clusters consist of whole blocks
 BLOCK = 64
@@ -350,7 +350,7 @@ def _above(typingctx, sums, first, threshold):
     return signature, generate
 
 
-# numba adds the first argument itself, which type checkers cannot know
+# annotated as Any, because numba passes the first argument itself and type checkers would require it
 prefetch: Any = intrinsic(_prefetch)
 weigh_counts: Any = intrinsic(_weigh_counts)
 weigh_gathered: Any = intrinsic(_weigh_gathered)

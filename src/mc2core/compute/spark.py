@@ -119,7 +119,7 @@ def stop() -> None:
 
 
 def folder() -> Path:
-    """Return the folder of the property FOLDER, or a temporary folder, which executors on other machines cannot read."""
+    """Return the folder of the property FOLDER, or a temporary folder, which other machines cannot read."""
     there = context().getConf().get(FOLDER)
     if there:
         return Path(there).absolute()
@@ -130,7 +130,7 @@ def folder() -> Path:
 
 @contextmanager
 def in_a_sentence(what: str) -> Iterator[None]:
-    """Raise Spark errors as one sentence: our own message on an executor (see MARK), or the cause that Spark reports."""
+    """Raise Spark errors as one sentence: our message on an executor (see MARK), or the cause that Spark reports."""
     try:
         yield
     except Exception as error:
@@ -154,7 +154,7 @@ def _text(value: Any) -> str:
 
 
 def marked(work: Callable[[], Any], where: str) -> Any:
-    """Run ``work()`` on an executor. Errors name ``where`` and this host, so that :func:`in_a_sentence` finds them."""
+    """Run ``work()`` on an executor; errors are raised with MARK, ``where`` and the host for :func:`in_a_sentence`."""
     import socket
 
     try:

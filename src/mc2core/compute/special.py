@@ -122,10 +122,10 @@ def log_rising_factorial(a, n):
 
 @numba.njit(inline="always")
 def digamma(x):
-    """Return the digamma function for x > 0 (down to 1e-150); error below 1e-14 (1 + |result|).
+    """Return the digamma function of x >= 1e-150; the error is below 1e-14 (1 + |result|).
 
-    Below 8, the argument is shifted by 8, and the eight reciprocals are added as P'(x) / P(x) with P = x (x+1) ...
-    (x+7). Then the asymptotic series to x**-14 is used.
+    Arguments below 8 are shifted by 8, and the eight reciprocals are subtracted as P'(x) / P(x) with P = x (x+1) ...
+    (x+7). The asymptotic series to x**-14 follows.
     """
     is_small = x < 8.0
     product = x

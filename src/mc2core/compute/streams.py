@@ -164,7 +164,7 @@ def index_of(weights, n, u, otherwise):
     return chosen
 
 
-#: gap to the best score in nats above which a score is ignored: even thousands of such weights are below rounding errors
+#: gap to the best score in nats from which scores are ignored; even thousands of such weights are rounding errors
 MAX_NATS_BELOW_BEST = 45.0
 
 

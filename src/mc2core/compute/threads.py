@@ -110,8 +110,8 @@ def look_ahead(
     int
         Number of the first accepted proposal; last if there is none.
     list of int
-        Threads with an accepted proposal, the earliest proposal first. The proposals of the other threads must be
-        evaluated again, so that the chain equals the chain of one thread.
+        Threads with an accepted proposal, in the order of the proposals. Only the first is valid; later proposals must
+        be evaluated again, so that the chain equals the chain of one thread.
     """
     n = n_threads(pool)
     if n == 1:

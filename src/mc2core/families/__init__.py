@@ -1,4 +1,4 @@
-"""Likelihood families with conjugate priors; all engines use the same objects (see ``base``)."""
+"""Likelihood families with conjugate priors, which all engines share (see ``base``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAMILIES: dict[str, type[Family]] = {
         BetaBernoulli, BetaBernoulliVector,
     )
 }  # fmt: skip
-#: what to use in place of a likelihood's name, where families are named by their priors
+#: suggestions for names of likelihoods, since families are named after their priors
 _HINTS = {
     **dict.fromkeys(
         ("gaussian", "normal"),
@@ -48,23 +48,23 @@ _OF_CONTENT: dict[str, type[ContentFamily]] = {
 
 
 def family_for_content(kind: str) -> ContentFamily:
-    """Return the default family for observations of a kind (``Corpus.content_kind``)."""
+    """Return the default family of observations, given their kind (``Corpus.content_kind``)."""
     return _OF_CONTENT[kind]()
 
 
 def family_for(context: Any) -> Family:
     """Return the default family of a context.
 
-    It is NormalGamma for (J,) numbers, DirichletCategorical for (J, A) counts, and DiagonalNormalGamma for (J, D)
-    vectors.
+    The default is NormalGamma for (J,) numbers, DirichletCategorical for (J, A) counts, and DiagonalNormalGamma for
+    (J, D) vectors.
     """
     return FAMILIES[_OF_KIND[kind_of(context)]]()
 
 
 def family_from_settings(settings: Mapping[str, Any]) -> Family:
-    """Build a family from ``{"family": name, **hyper-parameters}``, the form in configuration files and saved models.
+    """Build a family from ``{"family": name, **hyper-parameters}``, as in configuration files and saved models.
 
-    Raises ValueError for an unknown family or hyper-parameter; the message names the nearest known one.
+    Raises ValueError for an unknown family or hyper-parameter; the message suggests the nearest known name.
     """
     rest = dict(settings)
     name = rest.pop("family", None)

@@ -1,12 +1,12 @@
-"""The interface of the likelihood families, which all engines use.
+"""Interface of the likelihood families, which all engines use.
 
-A family is a likelihood of exponential form with its conjugate prior,
+A family consists of a likelihood from an exponential family and its conjugate prior,
 
     p(x | phi)    = h(x) exp(T(x) . t(phi)),
-    p(phi | eta)  = exp(eta . t(phi) - A(eta)),
+    p(phi | eta)  = exp(eta . t(phi) - A(eta)).
 
-Everything that an engine needs follows from the sufficient statistics T, the base measure h, the natural parameters eta
-of the prior, its log normaliser A and the gradient of A:
+All quantities that engines need are functions of the sufficient statistics T, the base measure h, the natural
+parameters eta of the prior, its log normaliser A and the gradient of A:
 
 * posterior:                eta_n = eta_0 + sum_j T(x_j)                           (every engine)
 * log marginal:             A(eta_n) - A(eta_0) + sum_j ln h(x_j)                  (Gibbs, scores)
@@ -15,7 +15,7 @@ of the prior, its log normaliser A and the gradient of A:
 * KL(q || p):               (eta_q - eta_p) . grad A(eta_q) - A(eta_q) + A(eta_p)  (the ELBO)
 * log likelihood of a draw: T(x) . t(phi) + ln h(x)                                (blocked Gibbs)
 
-Statistics are the rows of a CSR matrix (J, D). A missing observation is an empty row, so it adds nothing to any of the
+Statistics are the rows of a CSR matrix (J, D). A missing observation is an empty row, so it does not contribute to the
 sums above.
 
 A family of strength c raises each document's likelihood to the power c before phi is integrated out: c T(x) and
@@ -41,9 +41,9 @@ class OutsideDomain(ValueError):
     Attributes
     ----------
     document : int
-        Number of its document.
+        Index of the document with this value.
     why : str
-        Rest of the message after the name of the document, such as "holds 0.5; ...".
+        Part of the message after the document index, such as "holds 0.5; ...".
     """
 
     def __init__(self, family: Family, document: int, why: str) -> None:
@@ -55,21 +55,22 @@ class OutsideDomain(ValueError):
 
 
 class Family(ABC):
-    """A likelihood with its conjugate prior. It is immutable and holds only hyper-parameters.
+    """Base class of likelihoods with conjugate priors. A family is immutable and contains only hyper-parameters.
 
     Attributes
     ----------
     strength : float in [0, 1]
-        Power of each document's likelihood: 1 is the model; with 0, the context has no effect on the clusters.
+        Power to which each document's likelihood is raised. With 1, the likelihood is unchanged; with 0, the context
+        has no effect on the clusters.
     """
 
-    #: number by which compiled kernels know the family (families/kernels.py)
+    #: code of the family in compiled kernels (families/kernels.py)
     code: ClassVar[int]
-    #: name in configuration files
+    #: name of the family in configuration files
     name: ClassVar[str]
     #: kind of contexts of the family (``Corpus.context_kinds``): "counts", "number" or "vector"
     kind: ClassVar[str]
-    #: whether :func:`mc2core.fit` standardises the numbers of its contexts
+    #: whether :func:`mc2core.fit` standardises the numbers of contexts of this family
     is_standardised: ClassVar[bool] = False
 
     def __init__(self, strength: float = 1.0) -> None:
@@ -77,7 +78,7 @@ class Family(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, float]:
-        """Return the hyper-parameters by their names in the constructor."""
+        """Return the hyper-parameters as a dict of constructor arguments."""
 
     @abstractmethod
     def dimension(self, context: Any) -> int:
@@ -106,7 +107,7 @@ class Family(ABC):
     def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
         """Return E[t(phi)] = grad A(eta), (..., D) float64.
 
-        ``natural`` may have only some columns of a bag; ``total`` (...,) is then the sum over all columns.
+        For bags, ``natural`` may contain only some of the columns; ``total`` (...,) is then the sum over all columns.
         """
 
     @abstractmethod
@@ -117,7 +118,7 @@ class Family(ABC):
     def mean(self, natural: np.ndarray) -> np.ndarray:
         """Return the posterior mean of the observations: (K, A) probabilities, (K,) values or (K, D) vectors."""
 
-    # -- what follows --------------------------------------------------------------------------------------
+    # -- derived quantities --------------------------------------------------------------------------------
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
         """Return A(eta_n) - A(eta_0), (...,) float64: the log marginal likelihood without the base measure."""
         return self.log_normaliser(natural) - self.log_normaliser(self.prior(natural.shape[-1]))
@@ -138,10 +139,10 @@ class Family(ABC):
 
 
 class ScalarFamily(Family):
-    """Base class of families of one number per document. D is fixed, and NaN means missing."""
+    """Base class of families of one number per document. D is fixed; NaN marks a missing number."""
 
     kind: ClassVar[str] = "number"
-    #: whether values are whole numbers
+    #: whether values are integers
     is_discrete: ClassVar[bool] = False
     #: D, the length of T(x)
     n_statistics: ClassVar[int]
@@ -160,7 +161,7 @@ class ScalarFamily(Family):
         """Return the (n, D) statistics of n observed values."""
 
     def check_each(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        """Raise OutsideDomain for the first value outside the domain; ``documents`` are the document numbers."""
+        """Raise OutsideDomain for the first value outside the domain; ``documents`` are the documents' indices."""
 
     def _values(self, context: Any) -> np.ndarray:
         if sp.issparse(context) or np.ndim(context) != 1:
@@ -175,7 +176,7 @@ class ScalarFamily(Family):
 
 
 class VectorFamily(Family):
-    """Base class of families of one vector per document. A row of NaN is a missing vector."""
+    """Base class of families of one vector per document. A row of NaN marks a missing vector."""
 
     kind: ClassVar[str] = "vector"
 
@@ -189,7 +190,7 @@ class VectorFamily(Family):
 
     @abstractmethod
     def coordinate(self, natural: np.ndarray, number: int) -> tuple[ScalarFamily, np.ndarray]:
-        """Return the marginal family of a coordinate, and its (n, S) natural parameters from the (n, P) of vectors."""
+        """Return the marginal family of a coordinate and its (n, S) natural parameters, given (n, P) of vectors."""
 
     def _values(self, context: Any) -> np.ndarray:
         if kind_of(context) != "vector":
@@ -204,21 +205,21 @@ class VectorFamily(Family):
 
 
 class ContentFamily(VectorFamily):
-    """Base class of families of vectors that are also families of observations, which topics emit instead of words.
+    """Base class of families of vectors that topics can emit as observations instead of words.
 
-    As observations, vectors are in the unit of their family: numbers are standardised over all observations of a
-    corpus, and rates of counts are relative to the mean count, so that a prior has the same meaning for every column.
-    The statistics of a topic are the number n of observations and two sums, ``first`` of x and ``second`` of a term
-    that depends on the family (:mod:`mc2core.families.contents`, whose kernels have a branch for each ``code``). Both
-    include the prior, and determine the natural parameters.
+    Observations are in the unit of their family, so that a prior has the same meaning for every column. Numbers are
+    standardised over all observations of a corpus, and rates of counts are relative to the mean count. The statistics
+    of a topic are the number n of observations and two sums, which include the prior. ``first`` is the sum of x, and
+    ``second`` is the sum of a term that depends on the family (:mod:`mc2core.families.contents`, whose kernels have a
+    branch for each ``code``). The sums determine the natural parameters.
     """
 
-    #: kind of observations that it is of (``Corpus.content_kind``)
+    #: kind of observations of the family (``Corpus.content_kind``)
     content_kind: ClassVar[str] = "numbers"
 
     @abstractmethod
     def check(self, values: np.ndarray) -> None:
-        """Raise OutsideDomain, with the row, if one of (n, D) ``values`` is outside the domain of the family."""
+        """Raise OutsideDomain, with the row index, if one of the (n, D) ``values`` is outside the family's domain."""
 
     @abstractmethod
     def rows(self, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
@@ -233,12 +234,15 @@ class ContentFamily(VectorFamily):
         return self.sd(natural, scale)[:, :, None] ** 2 * np.eye(len(scale))
 
     def first_alike(self, length: int) -> np.ndarray:
-        """Return, for each statistic of vectors of ``length`` numbers, the first that always equals it, (P,) ints."""
+        """Return, for each of the P statistics, the index of the first statistic that is always equal to it, (P,) int.
+
+        ``length`` is the length D of the vectors.
+        """
         return np.arange(self.n_parameters(length))
 
     @abstractmethod
     def parts(self, natural: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return n (M,), ``first`` (M, D) and ``second`` (M, D) or (M, D, D) for (M, P) natural parameters."""
+        """Return n (M,), ``first`` (M, D) and ``second`` (M, D) or (M, D, D), given (M, P) natural parameters."""
 
     @abstractmethod
     def natural_of(self, n: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -247,7 +251,11 @@ class ContentFamily(VectorFamily):
     @property
     @abstractmethod
     def prior_sums(self) -> np.ndarray:
-        """Return the sums of the prior for kernels, (5,): ``first``, weight, shape, ``second`` and its products."""
+        """Return the constants of the prior for kernels, (5,).
+
+        They are ``first``, kappa0 and a0 (0 for discrete families), ``second`` (for matrices, its diagonal entries) and
+        the off-diagonal entries of ``second``.
+        """
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the (centre, scale) of the observations of a corpus, (D,) each."""
@@ -262,15 +270,15 @@ class ContentFamily(VectorFamily):
         return self.log_base(values) - float(np.log(scale).sum())
 
     def features(self, values: np.ndarray) -> np.ndarray:
-        """Return features for k-means with similar variances, (n, D), from values of :meth:`in_unit`."""
+        """Return features with similar variances for k-means, (n, D), given values of :meth:`in_unit`."""
         return values
 
 
 class CoordinateFamily(VectorFamily):
-    """Base class of families of vectors with independent coordinates, all with the same family of numbers.
+    """Base class of families of vectors whose coordinates are independent and have the same family of numbers.
 
-    Natural parameters (..., S D) are the S parameters of each coordinate, one coordinate after another. NaN marks a
-    missing coordinate.
+    Natural parameters (..., S D) contain the S parameters of the first coordinate, then of the second, and so on. NaN
+    marks a missing coordinate.
     """
 
     @property
@@ -331,9 +339,9 @@ class CoordinateFamily(VectorFamily):
 
 
 def stored_statistics(rows: np.ndarray, known: np.ndarray) -> sp.csr_matrix:
-    """Return the CSR matrix of T(x), (J, D P), from rows (n, P) for the entries that ``known`` (J, D) marks.
+    """Return the CSR matrix of T(x), (J, D P), given the statistics (n, P) of the n True entries of ``known`` (J, D).
 
-    A statistic that happens to be 0 is stored like any other.
+    Statistics that are 0 are stored explicitly.
     """
     size = rows.shape[1]
     columns = size * np.nonzero(known)[1].astype(np.int32)[:, None] + np.arange(size, dtype=np.int32)

@@ -26,17 +26,16 @@ from mc2core.families.kernels import (
     log_rising,
 )
 
-_FEW = 64.0  # counts up to which a ratio of gamma functions is a product
-# natural parameters are between 1e-10 and 2**64: a product of so many, or a ratio with half as many, fits into a
-# float64
+_FEW = 64.0  # largest count for which a ratio of gamma functions is computed as a product
+# number of natural parameters, each between 1e-10 and 2**64, whose product fits into a float64 (half for ratios)
 _FACTORS = 15
 
 
 @inner_kernel
 def add_to_column(contexts, j, sign, natural, totals, k):
-    """Add (sign 1.0) or remove (-1.0) document j's statistics in column k of natural (D, slots) and totals (C, slots).
+    """Add document j's statistics to column k of natural (D, slots) and totals (C, slots), or subtract (sign -1.0).
 
-    Counts of a Dirichlet that no other document of the cluster has go back to the prior: rounding leaves nothing there.
+    If no other document of the cluster has a value of a Dirichlet context, its count is set to the prior exactly.
     """
     indices, values, offsets, prior, vectors = (
         contexts.indices, contexts.values, contexts.offsets, contexts.natural, contexts.vectors
@@ -56,7 +55,7 @@ def add_to_column(contexts, j, sign, natural, totals, k):
 
 @inner_kernel
 def empty_column(contexts, natural, totals, k):
-    """Set column k, which has no documents left, to the prior. Only the totals of Dirichlets can differ from it."""
+    """Set column k, whose cluster is empty, to the prior. For Dirichlets, only the totals can still differ from it."""
     for c in range(contexts.totals.size):
         totals[c, k] = contexts.totals[c]
         if contexts.vectors.codes[c] != DIRICHLET:
@@ -86,8 +85,10 @@ def _take_logs(sign, n_slots, product, weight):
 
 @inner_kernel
 def _add_rising(a, n, sign, used, n_slots, product, weight):
-    """Add sign (ln G(a[k] + n) - ln G(a[k])) to weight[k], except some factors that stay in the product; returns their
-    number."""
+    """Add sign (ln G(a[k] + n) - ln G(a[k])) to weight[k]; return the number of factors still in ``product``.
+
+    ``product`` contains factors whose logarithm is not yet added; ``used`` is their number before the call.
+    """
     if n > _FEW or n != math.floor(n):
         for k in range(n_slots):
             weight[k] += sign * log_rising(a[k], n)
@@ -120,14 +121,24 @@ def _add_poisson(a, b, n, s, n_slots, weight):
 
 @numba.njit(inline="always")
 def add_predictives(contexts, j, natural, totals, n_slots, product, row, weight):
-    """weight[k] += the log predictive of document j's contexts, whole vectors apart, under cluster k < n_slots.
+    """weight[k] += log predictive of document j's contexts, except complete vectors, under cluster k < n_slots.
 
     Parameters
     ----------
-    contexts : :class:`mc2core.inference.gibbs.documents.Contexts`
-    natural, totals : (D, slots) and (C, slots) float64
-    product : (slots,) float64, ones between uses
-    row : (D,) float64, scratch
+    contexts : Contexts
+        Contexts of :mod:`mc2core.inference.gibbs.documents`.
+    j : int
+        Document.
+    natural : (D, slots) float64
+        Natural parameters of the clusters.
+    totals : (C, slots) float64
+        Sums of ``natural`` over each context's columns.
+    product : (slots,) float64
+        Scratch, ones between uses.
+    row : (D,) float64
+        Scratch.
+    weight : (slots,) float64
+        Log weights of the clusters; updated in place.
     """
     indices, values, offsets, prior, vectors = (
         contexts.indices, contexts.values, contexts.offsets, contexts.natural, contexts.vectors

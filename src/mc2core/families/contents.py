@@ -1,17 +1,17 @@
-"""Topics that emit observations, vectors of D values: their statistics and compiled predictive densities.
+"""Topics that emit observations (vectors of D values): statistics and compiled predictive densities.
 
-A family (:class:`mc2core.families.base.ContentFamily`) gives kernels its ``code`` and ``prior_sums``. Sweeps only add
-an observation to a topic, remove it, and compute densities. All densities are without the base measure, which is the
-same in all topics. A topic stores two sums of its observations, including those of the prior. The densities are:
+A family (:class:`mc2core.families.base.ContentFamily`) passes its ``code`` and ``prior_sums`` to the kernels. Sweeps
+only add an observation to a topic, remove it, and compute densities. All densities are without the base measure, which
+is the same in all topics. A topic stores two sums over its observations, which include the prior. The densities are:
 
 * **Diagonal Normal-Gamma** with (kappa, mu, a, b), where mu and b have one value per coordinate: a product of
-  Student's t,
+  Student t densities,
 
       p(x) prop. to prod_d G(a + 1/2) / G(a) sqrt(c_d) (1 + c_d (x_d - mu_d)^2)^-(a + 1/2),
 
   with c_d = kappa / (2 b_d (kappa + 1)),
 
-  and without one of its own n observations, x,
+  and, if x is one of the n observations of the topic and is removed,
 
       p(x) prop. to prod_d G(a) / G(a - 1/2) sqrt(r c_d) (kappa - 1) / kappa (1 - r c_d (x_d - mu_d)^2)^(a - 1/2),
 
@@ -19,17 +19,18 @@ same in all topics. A topic stores two sums of its observations, including those
 
 * **Gamma-Poisson** of (a_d, b_d), in units e_d: prod_d G(a_d + x_d) / G(a_d) (b_d / (b_d + e_d))^a_d (b_d + e_d)^-x_d
 * **Beta-Bernoulli** of (a_d, b_d): prod_d b_d / (a_d + b_d) (a_d / b_d)^x_d
-* **Gauss-Wishart**: Student's t by the inverse of a Cholesky factor of each topic (:mod:`mc2core.families.factors`);
-  with q = |W (x - m)|^2 and c, kappa and r as above
+* **Gauss-Wishart**: a Student t density, computed by the inverse W of each topic's Cholesky factor
+  (:mod:`mc2core.families.factors`). With q = |W (x - m)|^2 and c, kappa and r as above,
 
       p(x) prop. to |W| c^(D/2) G(a + D/2) / G(a) (1 + c q)^-(a + D/2)
 
-  and without one of its own, x, prop. to
+  and, if x is one of the topic's observations and is removed, proportional to
 
       |W| ((kappa - 1) / kappa)^(D/2) G(a + (D - 1)/2) / G(a - 1/2) (1 - r c q)^(a + D/2 - 1)
 
-Tables of the terms of each topic are updated when it gains or loses an observation, and powers are taken of products
-over coordinates. The plain version is ``Family.log_normaliser`` (tests/mc2core/families/test_contents.py).
+The terms of each topic are stored and updated when an observation is added or removed. Powers and logarithms are taken
+of products over coordinates. tests/mc2core/families/test_contents.py compares the densities with
+``Family.log_normaliser``.
 """
 
 from __future__ import annotations
@@ -57,45 +58,46 @@ from mc2core.families.factors import (
 )
 from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA, log_rising
 
-# number of coordinates whose factors, each below 1e19, are multiplied before a logarithm is taken
+# number of factors, each below 1e19, that are multiplied before a logarithm is taken
 _TOGETHER = 16
-# the same of factors that may be smaller or larger
+# number of factors without this bound that are multiplied before a logarithm is taken
 _FEW_TOGETHER = 8
 # largest count whose factors are multiplied one by one
 _MAX_FACTORS = 100.0
-# largest number of decimal digits of a product, and digits of the largest sum of counts
+# largest number of decimal digits of a product, and number of digits of the largest sum of counts
 _MAX_DIGITS, _DIGITS_OF_SUMS = 290.0, 12.0
-#: logarithm of a number that is negligible next to 1, but positive, as are its products with weights
+#: smallest log density relative to the maximum; its exponential times a weight is negligible, but still positive
 MIN_LOG = -600.0
 _HALF_LOG_2 = 0.5 * math.log(2.0)
-_NEAR_WHOLE = 1e-6
+_NEAR_WHOLE = 1e-6  # largest distance from an integer that is rounded off in a number of observations
 
 
 @record
 class ContentTables(NamedTuple):
-    """Statistics of topics, one column per topic; columns without observations have the statistics of the prior.
+    """Statistics and density terms of topics, one column per topic; columns without observations have the prior's.
 
-    For Gauss-Wishart, ``second`` has no rows; for all others, ``scatter`` is empty.
+    NG, GP, BB and GW abbreviate the Normal-Gamma, Gamma-Poisson, Beta-Bernoulli and Gauss-Wishart families. Arrays that
+    a family does not need are empty or unused.
     """
 
-    code: int  # of the family
-    n: np.ndarray  # (columns,) float64: observations, as whole numbers but for expected ones
-    first: np.ndarray  # (D, columns) float64: prior's and sum of x
-    second: np.ndarray  # (D, columns) float64: prior's and sum of x**2 / 2, units, or 1 - x
-    scatter: np.ndarray  # (columns, D, D) float64, upper triangles: prior's and sum of x x'
-    inverse: np.ndarray  # (D (D + 1) / 2, columns) float64: W, row by row
-    room: np.ndarray  # (D + 1, D) float64 of Gauss-Wishart: to work in
-    mean: np.ndarray  # (D, columns) float64: mu; 1 / (b - e); W mu
-    slope: np.ndarray  # (D, columns) float64: c; 1 / (b + e); a / b; c, in the first row
-    power: np.ndarray  # (columns,) float64: a + 1/2; a + D / 2
+    code: int  # code of the family
+    n: np.ndarray  # (columns,) float64: number of observations; not an integer if it is an expectation
+    first: np.ndarray  # (D, columns) float64: sum of x, plus the prior's
+    second: np.ndarray  # (D, columns) float64: sum of x**2 / 2 (NG), e (GP) or 1 - x (BB), plus the prior's
+    scatter: np.ndarray  # (columns, D, D) float64: upper triangles of the sum of x x', plus the prior's (GW)
+    inverse: np.ndarray  # (D (D + 1) / 2, columns) float64: inverse factor W, row by row (GW)
+    room: np.ndarray  # (D + 1, D) float64: scratch (GW)
+    mean: np.ndarray  # (D, columns) float64: mu (NG), 1 / (b - e) (GP) or W mu (GW)
+    slope: np.ndarray  # (D, columns) float64: c (NG; GW in the first row), 1 / (b + e) (GP) or a / b (BB)
+    power: np.ndarray  # (columns,) float64: a + 1/2 (NG) or a + D / 2 (GW)
     constant: np.ndarray  # (columns,) float64: logarithm of all terms that do not depend on x
-    own_constant: np.ndarray  # (columns,) float64: the same without one of the topic's own
-    own_ratio: np.ndarray  # (columns,) float64: r
-    downdates: np.ndarray  # (columns,) int64: downdates of the factor since it was recomputed
-    unit: np.ndarray  # (D,) float64: e
-    prior: np.ndarray  # (5,) float64: of ContentFamily.prior_sums
-    log_gammas: np.ndarray  # (N + D + 1,) float64: ln G(a0 + i / 2)
-    together: int  # factors of counts
+    own_constant: np.ndarray  # (columns,) float64: the same logarithm after removing one observation of the topic
+    own_ratio: np.ndarray  # (columns,) float64: r (NG, GW)
+    downdates: np.ndarray  # (columns,) int64: number of downdates since the factor was recomputed (GW)
+    unit: np.ndarray  # (D,) float64: unit e of each coordinate
+    prior: np.ndarray  # (5,) float64: ContentFamily.prior_sums
+    log_gammas: np.ndarray  # (N + D + 1,) float64: ln G(a0 + i / 2) (NG, GW)
+    together: int  # number of factors that are multiplied before a logarithm is taken (GP)
 
 
 @inner_kernel
@@ -215,7 +217,7 @@ def _factorise(m, tables):
 
 @kernel
 def renew_all(tables):
-    """Compute all terms that follow from counts and sums."""
+    """Recompute the density terms of all topics from their counts and sums."""
     for m in range(tables.n.size):
         if tables.code == GAUSS_WISHART:
             _factorise(m, tables)
@@ -225,7 +227,7 @@ def renew_all(tables):
 
 @numba.njit(inline="always")
 def _add_sums(code, values, i, m, sign, first, second, scatter, unit):
-    """Add observation i to the sums of topic m (``sign`` 1.0) or take it out (-1.0)."""
+    """Add observation i to the sums of topic m (``sign`` 1.0) or subtract it (-1.0)."""
     dimension = first.shape[0]
     for d in range(dimension):
         x = values[i, d]
@@ -257,11 +259,11 @@ def add_observation(tables, values, i, m, sign):
     )  # fmt: skip
     if code == GAUSS_WISHART:
         shift, sums = tables.room[0], tables.room[1]
-        strength = prior[1] + n[m] - (sign < 0)  # without the observation, as is the mean
+        strength = prior[1] + n[m] - (sign < 0)  # strength without observation i
         shift_of(strength, first[:, m], values[i], sign, shift)
     n[m] += sign
     _add_sums(code, values, i, m, sign, first, second, scatter, tables.unit)
-    if n[m] == 0.0:  # exactly, or differences would stay
+    if n[m] == 0.0:  # the sums are set to the prior exactly, because rounding errors would remain
         first[:, m] = prior[0]
         if code == GAUSS_WISHART:
             scatter[m] = prior[4]
@@ -350,14 +352,14 @@ def log_ones(values, i, n_columns, product, out, slope, constant):
 
 @inner_kernel(fastmath={"contract"})
 def log_vectors(values, i, n_columns, product, out, mean, slope, power, constant, inverse):
-    """Compute :func:`log_densities` for Gauss-Wishart; leaves squared distances in ``product``."""
+    """Compute :func:`log_densities` for Gauss-Wishart, and write the squared distances to ``product``."""
     for m in range(n_columns):
         product[m] = 0.0
     for r in range(mean.shape[0]):
         mu, s, row = mean[r], 0, r * (r + 1) // 2
         for m in range(n_columns):
             out[m] = -mu[m]
-        while s + 3 <= r:  # four at once: each look at ``out`` costs as much as a product
+        while s + 3 <= r:  # four products per access of ``out``, since an access takes as long as a product
             x, y, z, u = values[i, s], values[i, s + 1], values[i, s + 2], values[i, s + 3]
             of_x, of_y, of_z, of_u = inverse[row + s], inverse[row + s + 1], inverse[row + s + 2], inverse[row + s + 3]
             for m in range(n_columns):
@@ -394,9 +396,9 @@ def log_densities(tables, values, i, n_columns, out, product):
 
 @inner_kernel
 def log_normal_without(values, i, m, mean, slope, power, own_constant, own_ratio):
-    """Return ln p(observation i | topic m without it) without the base measure, for a topic of at least two.
+    """Return ln p(observation i | other observations of topic m) without the base measure, for Normal-Gamma.
 
-    This is for Normal-Gamma; the functions for other families follow.
+    Observation i must be in topic m, which must have at least two observations.
     """
     dimension, ratio, product, logs = mean.shape[0], own_ratio[m], 1.0, 0.0
     for d in range(dimension):
@@ -441,14 +443,14 @@ def log_ones_without(values, i, m, first, second, own_constant):
 
 @inner_kernel
 def log_vector_without(m, product, slope, power, own_constant, own_ratio):
-    """Compute :func:`log_normal_without` for Gauss-Wishart from squared distances; NaN if too few digits are left."""
-    left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # of the determinant
+    """Compute :func:`log_normal_without` for Gauss-Wishart from squared distances; NaN if cancellation is too large."""
+    left = 1.0 - own_ratio[m] * slope[0, m] * product[m]  # ratio of determinants without and with the observation
     return own_constant[m] + (power[m] - 1.0) * math.log(left) if left >= MIN_LEFT else math.nan
 
 
 @inner_kernel
 def log_vector_anew(tables, values, i, m):
-    """Compute :func:`log_vector_without` with a recomputed factor."""
+    """Compute :func:`log_vector_without` with a recomputed factor, without cancellation."""
     strength, freedom = tables.prior[1] + tables.n[m] - 1.0, 2.0 * tables.prior[2] + tables.n[m] - 1.0
     v, room = tables.room[0], tables.room[1:]
     result = log_student_anew(strength, freedom, tables.first[:, m], tables.scatter[m], 0.0, values[i], v, room)
@@ -468,7 +470,7 @@ def log_gammas_of(family: ContentFamily, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _factors_together(family: ContentFamily) -> int:
-    """Return how many factors (a + step) / (b + e) of counts can be multiplied before a logarithm is taken."""
+    """Return the number of factors (a + step) / (b + e) that can be multiplied before a logarithm is taken."""
     if family.code != GAMMA_POISSON:
         return 0
     a, b = family.prior_sums[[0, 3]]
@@ -482,10 +484,10 @@ def content_tables(
     unit: np.ndarray,
     log_gammas: np.ndarray | None = None,
 ) -> ContentTables:
-    """Return the tables of (M, P) ``natural`` parameters; columns from M on have the prior.
+    """Return the tables for ``natural`` parameters (M, P); columns from M on have the prior.
 
-    ``unit`` (D,) is the scale of the family. ``log_gammas`` comes from :func:`log_gammas_of`; None if topics do not
-    grow.
+    ``unit`` (D,) is the scale of the family's unit. ``log_gammas`` is the result of :func:`log_gammas_of`, or None if
+    no observations are added.
     """
     of_all = np.tile(family.prior(family.n_parameters(len(unit))), (columns, 1))
     of_all[: len(natural)] = natural
@@ -505,7 +507,7 @@ def content_tables(
 
 
 def with_columns(tables: ContentTables, family: ContentFamily, columns: int) -> ContentTables:
-    """Return the tables with more columns."""
+    """Return the tables extended to ``columns`` columns."""
     known = family.natural_of(tables.n, tables.first.T, _second(tables.second, tables.scatter))
     return content_tables(family, known, columns, tables.unit, tables.log_gammas)
 
@@ -513,7 +515,7 @@ def with_columns(tables: ContentTables, family: ContentFamily, columns: int) -> 
 def natural_of_topics(
     family: ContentFamily, values: np.ndarray, topic: np.ndarray, n_topics: int, unit: np.ndarray
 ) -> np.ndarray:
-    """Return the posterior natural parameters of topics of the observations ``values``, (M, P)."""
+    """Return the posterior natural parameters of the topics, (M, P), given the observations ``values`` and topics."""
     prior = np.tile(family.prior(family.n_parameters(len(unit))), (n_topics, 1))
     n, first, of_each, scatter = _columns(*family.parts(prior, unit))
     sum_observations(family.code, values, topic, n, first, of_each, scatter, unit)
@@ -521,26 +523,24 @@ def natural_of_topics(
 
 
 def _columns(n: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return ``n``, ``first``, ``second`` and ``scatter`` of :class:`ContentTables` from ``ContentFamily.parts``, as
-    copies."""
+    """Copy the results of ``ContentFamily.parts`` to ``n``, ``first``, ``second``, ``scatter`` of a ContentTables."""
     nearest = np.rint(n)
-    n = np.where(abs(n - nearest) < _NEAR_WHOLE, nearest, n)  # they are differences
+    n = np.where(abs(n - nearest) < _NEAR_WHOLE, nearest, n)  # removes rounding errors of integer numbers
     if second.ndim == 3:
         return n, first.T.copy(), np.zeros((0, len(n))), second.copy()
     return n, first.T.copy(), second.T.copy(), np.zeros((0, 0, 0))
 
 
 def _second(of_each: np.ndarray, scatter: np.ndarray) -> np.ndarray:
-    """Return the second moments, (M, D) or full matrices (M, D, D), from ``second`` and ``scatter`` of
-    :class:`ContentTables`."""
+    """Return the second sums as for ``ContentFamily.natural_of``: (M, D), or full symmetric matrices (M, D, D)."""
     return np.triu(scatter) + np.triu(scatter, 1).transpose(0, 2, 1) if scatter.size else of_each.T
 
 
 def relative_densities(log_p: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n, M) densities relative to the highest of each row, from their logarithms, and the (n,) log maxima.
+    """Return densities divided by the maximum of each row, (n, M), given their logarithms, and the log maxima, (n,).
 
-    Results are at least exp(:data:`MIN_LOG`), so that no sum over topics is 0, even if the topic with the maximum has
-    no weight. They are written to ``out`` if it is given.
+    Relative densities are at least exp(:data:`MIN_LOG`). A weighted sum over topics is therefore positive even if the
+    topic with the maximum has weight 0. They are written to ``out`` if it is given.
     """
     highest = log_p.max(axis=1)
     return np.exp(np.maximum(log_p - highest[:, None], MIN_LOG), out=out), highest
@@ -553,9 +553,10 @@ class Contents:
     Attributes
     ----------
     family : ContentFamily
+        Family of the observations.
     centre, scale : (D,) float64
-        Unit of the family: standardised numbers are (x - centre) / scale, and rates of counts are the rates of the
-        family times scale.
+        Unit of the family. Standardised numbers are (x - centre) / scale. Rates of counts in the original unit are
+        the rates of the family times ``scale``.
     natural : (M, P) float64
         Posterior natural parameters of each topic.
     """
@@ -567,12 +568,12 @@ class Contents:
 
     @property
     def mean(self) -> np.ndarray:
-        """(M, D): expected mean of the observations of each topic, in the original unit."""
+        """(M, D) float64: expected mean of the observations of each topic, in the original unit."""
         return self.family.mean(self.natural) * self.scale + self.centre
 
     @property
     def sd(self) -> np.ndarray:
-        """(M, D): standard deviation of the observations of each topic, in the original unit.
+        """(M, D) float64: standard deviation of the observations of each topic, in the original unit.
 
         It is computed at the expected parameters (for Gaussians, at the expected precision).
         """
@@ -580,7 +581,10 @@ class Contents:
 
     @property
     def covariance(self) -> np.ndarray:
-        """(M, D, D): covariance of the observations of each topic, as :attr:`sd`; full only for ``GaussWishart``."""
+        """(M, D, D) float64: covariance of the observations of each topic, at the expected parameters.
+
+        Only ``GaussWishart`` has off-diagonal entries.
+        """
         return self.family.covariance(self.natural, self.scale)
 
     @property
@@ -589,10 +593,9 @@ class Contents:
         return self.family.parts(self.natural, self.scale)[0]
 
     def log_densities(self, values: np.ndarray) -> np.ndarray:
-        """Return ln p(x | topic), (n, M + 1), of (n, D) observations in the original unit; the last column is a new
-        topic.
+        """Return ln p(x | topic), (n, M + 1), for observations (n, D) in the original unit.
 
-        Raises ValueError for a value outside the domain of the family.
+        The last column is for a new topic. Raises ValueError for a value outside the domain of the family.
         """
         columns = len(self.natural) + 1
         out = np.empty((len(values), columns))

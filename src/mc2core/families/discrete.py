@@ -1,4 +1,4 @@
-"""Families of discrete values: names with counts, whole numbers, zeros and ones, and vectors of the latter two."""
+"""Families of discrete values: bags of names, counts, zeros and ones, vectors of counts, vectors of zeros and ones."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _DiscreteVector(_Discrete, CoordinateFamily, ContentFamily):
 
 
 class _Poisson(_Discrete):
-    """Hyper-parameters of a Poisson's rate."""
+    """Base class of families of counts, with a Gamma prior of the Poisson rate."""
 
     code = GAMMA_POISSON
 
@@ -161,9 +161,10 @@ class GammaPoisson(_Poisson, _DiscreteScalar):
 
 
 class GammaPoissonVector(_Poisson, _DiscreteVector):
-    """Family of vectors of D counts, which are independent given the cluster or topic; each is :class:`GammaPoisson`.
+    """Family of vectors of D counts. Given the cluster or topic, counts are independent; each is :class:`GammaPoisson`.
 
-    For observations, a rate is relative to the mean count of its column, so the prior mean ``a0`` / ``b0`` should be 1.
+    For observations, the rate is relative to the mean count of the column, so the prior mean ``a0`` / ``b0`` should be
+    1.
     """
 
     name: ClassVar[str] = "gamma_poisson_vector"
@@ -189,7 +190,7 @@ class GammaPoissonVector(_Poisson, _DiscreteVector):
         return self.log_base(values) + values @ np.log(scale)
 
     def features(self, values: np.ndarray) -> np.ndarray:
-        roots = np.sqrt(values)  # whose spread is the same at any rate
+        roots = np.sqrt(values)  # the variance of the square root hardly depends on the rate
         sd = roots.std(axis=0)
         return (roots - roots.mean(axis=0)) / np.where(sd > 0.0, sd, 1.0)
 
@@ -202,7 +203,7 @@ class GammaPoissonVector(_Poisson, _DiscreteVector):
 
 
 class _Bernoulli(_Discrete):
-    """Hyper-parameters of a probability."""
+    """Base class of families of zeros and ones, with a Beta prior of the probability."""
 
     code = BETA_BERNOULLI
 
@@ -220,9 +221,10 @@ class _Bernoulli(_Discrete):
 
 
 class BetaBernoulli(_Bernoulli, _DiscreteScalar):
-    """x is 1 with probability p and else 0; p ~ Beta(a0, b0).
+    """Family of zeros and ones: x is 1 with probability p, and p ~ Beta(a0, b0).
 
-    T(x) = (x, 1 - x), t(phi) = (ln p, ln(1 - p)), eta = (a, b), A(eta) = ln B(a, b), h = 1.
+    As an exponential family (docs/model.md, section 1), T(x) = (x, 1 - x), t(phi) = (ln p, ln(1 - p)), eta = (a, b),
+    A(eta) = ln B(a, b) and h = 1.
     """
 
     name: ClassVar[str] = "beta_bernoulli"
@@ -258,7 +260,10 @@ class BetaBernoulli(_Bernoulli, _DiscreteScalar):
 
 
 class BetaBernoulliVector(_Bernoulli, _DiscreteVector):
-    """A vector of D zeros and ones, independent given the cluster or topic; each is :class:`BetaBernoulli`."""
+    """Family of vectors of D zeros and ones. Given the cluster or topic, the coordinates are independent.
+
+    Each coordinate is :class:`BetaBernoulli`.
+    """
 
     name: ClassVar[str] = "beta_bernoulli_vector"
     content_kind: ClassVar[str] = "binary"

@@ -1,4 +1,4 @@
-"""Rank-one updates of Cholesky factors of scatter matrices, and densities of Student's t from these factors.
+"""Rank-one updates of Cholesky factors of scatter matrices, and Student-t densities computed from these factors.
 
 A Gauss-Wishart posterior has strength kappa, 2 a degrees of freedom per coordinate, sums s = kappa m and scatter C. Its
 scale matrix and predictive density are
@@ -7,12 +7,13 @@ scale matrix and predictive density are
 
 with c = kappa / (kappa + 1).
 
-A further observation adds c (x - m)(x - m)' to Psi. For this change of rank one, the Cholesky factor is updated in
-O(D^2) (NIPS12, section 3.5). A density needs one triangular solve, also O(D^2). If the observation is in the sums, the
-determinant and the distance without it follow from the factor with it, by the matrix determinant lemma.
+An additional observation adds c (x - m)(x - m)' to Psi. This is a rank-one change, so the Cholesky factor is updated in
+O(D^2) (NIPS12, section 3.5). A density needs one triangular solve, which also takes O(D^2). If the observation is
+included in the sums, the matrix determinant lemma gives the determinant and the distance without the observation from
+the factor with it.
 
-If one vector is compared with many topics at once, the inverse factor W = U'^-1 is faster, because (x - m)' Psi^-1 (x -
-m) = |W (x - m)|^2 needs no division. Let p = W v. After the change to Psi + s v v', the factor is U' K with K K' = I +
+To compare one vector with many topics, the inverse factor W = U'^-1 is faster, because (x - m)' Psi^-1 (x - m) =
+|W (x - m)|^2 needs no division. Let p = W v. After the change to Psi + s v v', the factor is U' K with K K' = I +
 s p p', so W becomes K^-1 W. With t_0 = 1, t_r = t_{r-1} + s p_r^2 and the rows w_r of W, the new rows are
 
     row r = sqrt(t_{r-1} / t_r) (w_r - s p_r / t_{r-1} sum_{q < r} p_q w_q)
@@ -27,16 +28,16 @@ from mc2core.compute.kernels import inner_kernel
 
 #: largest number of downdates of a factor before it is recomputed
 MAX_DOWNDATES = 100
-#: least share that a downdate may leave of the determinant, and of the square of a pivot
+#: smallest ratio of the determinant, or of a squared pivot, after and before a downdate
 MIN_LEFT = 1e-4
 
 
 @inner_kernel
 def factorise(strength, sums, scatter, x, ridge, factor):
-    """Fill the upper triangle of ``factor`` with U, where U' U = Psi + ``ridge`` I, for sums and scatter without (D,)
-    ``x`` (or zeros); ``strength`` excludes ``x``.
+    """Fill the upper triangle of ``factor`` with U, where U' U = Psi + ``ridge`` I.
 
-    The entries are NaN if rounding makes the matrix not positive definite.
+    ``x`` (D,) is first removed from ``sums`` and ``scatter``; zeros remove nothing. ``strength`` already excludes
+    ``x``. The entries are NaN if rounding makes the matrix not positive definite.
     """
     dimension = sums.size
     for i in range(dimension):
@@ -58,9 +59,9 @@ def factorise(strength, sums, scatter, x, ridge, factor):
 
 @inner_kernel
 def change_by_rank_one(factor, v, sign):
-    """Update U of Psi to U of Psi + ``sign`` v v' in place; (D,) ``v`` is overwritten.
+    """Update the factor U of Psi to the factor of Psi + ``sign`` v v', in place; ``v`` (D,) is overwritten.
 
-    Returns whether enough digits remain (:data:`MIN_LEFT`); if not, ``factor`` is invalid.
+    Returns whether the result is accurate enough (:data:`MIN_LEFT`); if not, ``factor`` is invalid.
     """
     for i in range(v.size):
         row = factor[i]
@@ -79,7 +80,7 @@ def change_by_rank_one(factor, v, sign):
 
 @inner_kernel
 def invert(factor, inverse, m):
-    """Fill column m of (D (D + 1) / 2, columns) ``inverse`` with the triangle W = U'^-1, row by row."""
+    """Fill column m of ``inverse`` (D (D + 1) / 2, columns) with the lower triangle W = U'^-1, row by row."""
     for s in range(factor.shape[0]):
         for r in range(s, factor.shape[0]):
             total = 1.0 if r == s else 0.0
@@ -90,9 +91,9 @@ def invert(factor, inverse, m):
 
 @inner_kernel
 def change_inverse_by_rank_one(inverse, m, v, sign, sums):
-    """Update column m of :func:`invert` for Psi + ``sign`` v v' in place; (D,) ``sums`` is overwritten.
+    """Update the inverse factor in column m for Psi + ``sign`` v v', in place; ``sums`` (D,) is overwritten.
 
-    Returns whether enough digits remain, as :func:`change_by_rank_one`.
+    Returns whether the result is accurate enough, as :func:`change_by_rank_one`.
     """
     t = 1.0
     for r in range(v.size):
@@ -113,7 +114,7 @@ def change_inverse_by_rank_one(inverse, m, v, sign, sums):
 
 @inner_kernel
 def squared_distance(factor, v):
-    """Return v' Psi^-1 v by forward substitution; (D,) ``v`` is overwritten."""
+    """Return v' Psi^-1 v by forward substitution; ``v`` (D,) is overwritten."""
     total = 0.0
     for i in range(v.size):
         row = factor[i]
@@ -126,7 +127,7 @@ def squared_distance(factor, v):
 
 @inner_kernel
 def log_head(strength, freedom, factor):
-    """Return the log of the factor of Student's t before the power, without D / 2 ln pi; ``freedom`` is 2 a."""
+    """Return ln of the normalising constant of the Student t, without D / 2 ln pi; ``freedom`` is 2 a."""
     dimension = factor.shape[0]
     half_log_det = 0.0
     for i in range(dimension):
@@ -138,7 +139,7 @@ def log_head(strength, freedom, factor):
 
 @inner_kernel
 def log_student(strength, freedom, sums, factor, head, x, v):
-    """Return ln p(x), given the result ``head`` of :func:`log_head`; (D,) ``v`` is overwritten."""
+    """Return ln p(x), given the result ``head`` of :func:`log_head`; ``v`` (D,) is overwritten."""
     for d in range(v.size):
         v[d] = x[d] - sums[d] / strength
     c = strength / (strength + 1.0)
@@ -147,13 +148,13 @@ def log_student(strength, freedom, sums, factor, head, x, v):
 
 @inner_kernel
 def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, room):
-    """Return :func:`log_student` of ``x`` after removing it from sums, scatter and ``factor``.
+    """Return :func:`log_student` of ``x`` after removing ``x`` from ``sums``, ``scatter`` and ``factor``.
 
-    ``strength`` and ``freedom`` exclude ``x``; (D,) ``v`` and (D, D) ``room`` are overwritten.
+    ``strength`` and ``freedom`` already exclude ``x``; ``v`` (D,) and ``room`` (D, D) are overwritten.
     """
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength
-    # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
+    # without x, the determinant is left |Psi|, and 1 + c times the squared distance is 1 / left
     left = 1.0 - strength / (strength + 1.0) * squared_distance(factor, v)
     if left >= MIN_LEFT:
         return log_head(strength, freedom, factor) + 0.5 * (v.size - 1 + freedom) * math.log(left)
@@ -162,7 +163,7 @@ def log_student_without(strength, freedom, sums, scatter, ridge, factor, x, v, r
 
 @inner_kernel
 def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
-    """Return :func:`log_student_without`, with a factor that is recomputed without ``x``."""
+    """Return :func:`log_student_without`, computed with a new factor without ``x``."""
     factorise(strength, sums, scatter, x, ridge, room)
     for d in range(v.size):
         v[d] = x[d] - (sums[d] - x[d]) / strength
@@ -173,7 +174,7 @@ def log_student_anew(strength, freedom, sums, scatter, ridge, x, v, room):
 
 @inner_kernel
 def shift_of(strength, sums, x, sign, v):
-    """Fill (D,) ``v`` with the vector of the change of rank one by which ``x`` joins (``sign`` 1) or leaves (-1).
+    """Fill ``v`` (D,) with the vector of the rank-one change that adds ``x`` (``sign`` 1) or removes it (-1).
 
     ``sums`` are the sums before the change; ``strength`` excludes ``x``.
     """

@@ -1,4 +1,4 @@
-"""Numbers (such as timestamps) and vectors of numbers (embeddings), with Normal-Gamma and Gauss-Wishart priors."""
+"""Families of numbers (such as dates) and vectors (such as embeddings), with Normal-Gamma and Gauss-Wishart priors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mc2core.families.kernels import GAUSS_WISHART, LAST_DIGIT, NORMAL_GAMMA
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _MIN_PRECISION = 1e-200
-#: natural parameters and statistics of a coordinate
+#: number of natural parameters, and of statistics, of a coordinate
 STATISTICS = 4
 
 
 class _Gaussian(Family):
-    """Hyper-parameters of a Gaussian's mean and precision, of each coordinate the same."""
+    """Base class of Gaussian families, with the same prior of mean and precision for every coordinate."""
 
     is_standardised: ClassVar[bool] = True
 
@@ -103,7 +103,7 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         mu, kappa, a, b = self.standard(natural)
-        # otherwise, an underflow would give 0; with this precision no value is likely
+        # the bound avoids a precision of 0 by underflow; at this precision, every value is very unlikely
         precision = np.maximum(generator.standard_gamma(a) / b, _MIN_PRECISION)
         centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
         drawn = precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision
@@ -124,15 +124,16 @@ class NormalGamma(_Gaussian, ScalarFamily):
 
 
 class _GaussianVector(_Gaussian):
-    """Base class of families for vectors of real numbers as observations: they are standardised over the corpus."""
+    """Base class of families of real vectors. As observations, the vectors are standardised over the corpus."""
 
     def unit(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scale = np.where(np.ptp(values, axis=0) > 0.0, values.std(axis=0), 0.0)  # a rounded mean leaves an sd
+        # by rounding, the standard deviation of a constant column can differ from 0, so its range is tested
+        scale = np.where(np.ptp(values, axis=0) > 0.0, values.std(axis=0), 0.0)
         return np.where(scale > 0.0, values.mean(axis=0), values[0]), np.where(scale > 0.0, scale, 1.0)
 
 
 class DiagonalNormalGamma(_GaussianVector, CoordinateFamily, ContentFamily):
-    """Family of vectors of D numbers, which are independent given the cluster or topic; each is :class:`NormalGamma`.
+    """Family of vectors of D numbers. Given the cluster or topic, they are independent; each is :class:`NormalGamma`.
 
     The prior shrinks means towards ``mu0`` with the weight of ``kappa0`` documents. It shrinks variances towards ``b0``
     / ``a0`` with the weight of 2 ``a0`` documents. For a standardised context (:meth:`mc2core.Corpus.standardised`),
@@ -251,7 +252,7 @@ class GaussWishart(_GaussianVector, ContentFamily):
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         mu, kappa, freedom, psi = self.standard(natural)
         length = psi.shape[-1]
-        # Bartlett's: a triangle of Normals, roots of chi squares in its diagonal
+        # Bartlett decomposition: normal variates below the diagonal, and roots of chi-squared variates on it
         triangle = np.tril(generator.standard_normal(psi.shape), -1)
         chi = np.sqrt(2.0 * generator.standard_gamma(0.5 * (freedom[:, None] - np.arange(length))))
         triangle[:, np.arange(length), np.arange(length)] = np.maximum(chi, np.sqrt(_MIN_PRECISION))
@@ -300,6 +301,6 @@ class GaussWishart(_GaussianVector, ContentFamily):
 
 
 def _side_by_side(first: np.ndarray, second: np.ndarray, third: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Join vectors, two numbers and (..., D, D) matrices to (..., D + 2 + D**2) rows."""
+    """Concatenate vectors (..., D), two numbers (...,) and matrices (..., D, D) to rows (..., D + 2 + D**2)."""
     flat = matrix.reshape(*matrix.shape[:-2], matrix.shape[-1] ** 2)
     return np.concatenate([first, second[..., None], third[..., None], flat], axis=-1)

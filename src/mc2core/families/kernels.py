@@ -1,7 +1,7 @@
 """Compiled posterior predictives of the families, for engines that visit documents one by one.
 
-The plain version is ``Family.log_normaliser`` (A(eta + T) - A(eta)); tests/mc2core/families/test_families.py compares
-both.
+The same values follow from ``Family.log_normaliser`` as A(eta + T) - A(eta); tests/mc2core/families/test_families.py
+compares both.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.families.factors import factorise, squared_distance
 
-#: codes of families that :func:`log_predictive` has a branch for
+#: codes of the families for which :func:`log_predictive` has a branch
 CODES = DIRICHLET, NORMAL_GAMMA, GAMMA_POISSON, BETA_BERNOULLI, GAUSS_WISHART = range(5)
-#: in place of the code of a context that another function weighs
+#: code of a context that :func:`log_predictive` skips, because another function computes its predictive
 SKIPPED = -1
 _SMALL_COUNT = 16.0
 _LARGE = 1e8
@@ -29,14 +29,14 @@ _LEAST, _MOST = 1e-100, 1e100  # products of numbers up to about 1e150 stay with
 def log_rising(a, n):
     """Return ln G(a + n) - ln G(a) for a > 0 and n >= 0 in float64."""
     if n <= _SMALL_COUNT and n == math.floor(n):
-        # a product of few factors is cheaper than two lgamma and loses no digits to their difference
+        # a product of few factors is cheaper than two lgamma values and has no cancellation
         product = 1.0
         for i in range(int(n)):
             product *= a + i
         if product > 0.0 and product < 1e300:
             return math.log(product)
     if a > _LARGE:
-        # Stirling's formula for both: their difference would keep no digit
+        # difference of two Stirling formulas, because the difference of two lgamma values would cancel all digits
         return n * math.log(a) + (a + n - 0.5) * math.log1p(n / a) - n
     return math.lgamma(a + n) - math.lgamma(a)
 
@@ -70,7 +70,8 @@ def _normal_gamma(indices, values, start, end, natural):
 def _normal_gammas(indices, values, start, end, natural):
     """Return the log predictive density of a vector, without the base measure; each coordinate has four columns.
 
-    Logarithms are taken of products over coordinates of the same kappa and a: all, unless some are missing.
+    Logarithms are taken of products over consecutive coordinates with equal kappa and a. Without missing coordinates,
+    these are all coordinates.
     """
     result, log_b, log_b_new, product, product_new = 0.0, 0.0, 0.0, 1.0, 1.0
     kappa, a, kappa_new, a_new, inverse, inverse_new = 1.0, 1.0, 1.0, 1.0, 0.5, 0.5
@@ -101,7 +102,7 @@ def _normal_gammas(indices, values, start, end, natural):
 
 @inner_kernel
 def _gamma_poisson(indices, values, start, end, natural):
-    """Return the log predictive density of counts: the coordinates of a vector, two columns each."""
+    """Return the log predictive density of a vector of counts; each coordinate has two columns."""
     result = 0.0
     for position in range(start, end, 2):
         first = indices[position]
@@ -114,7 +115,7 @@ def _gamma_poisson(indices, values, start, end, natural):
 
 @inner_kernel
 def _beta_bernoulli(indices, values, start, end, natural):
-    """Return the log predictive density of zeros and ones: the coordinates of a vector, two columns each."""
+    """Return the log predictive density of a vector of zeros and ones; each coordinate has two columns."""
     result = 0.0
     for position in range(start, end, 2):
         first = indices[position]
@@ -125,7 +126,10 @@ def _beta_bernoulli(indices, values, start, end, natural):
 
 @inner_kernel
 def _gauss_wishart(values, start, end, natural, first):
-    """Return the log predictive density of a vector with all its columns: x, 1, 1, x x', times the strength."""
+    """Return the log predictive density of a vector with full covariance.
+
+    The columns of the vector are x, 1, 1 and x x', multiplied by the strength.
+    """
     dimension = int(math.sqrt(4.0 * (end - start) - 7.0)) // 2
     strength, kappa = values[start + dimension], natural[first + dimension]
     freedom = natural[first + dimension + 1] + dimension
@@ -150,13 +154,22 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
 
     Parameters
     ----------
-    indptr, indices, values : CSR of the stacked statistics (J, D), weighted by the strengths; int64, int64, float64;
-        indices sorted
-    natural : (D,) float64, the cluster's natural parameters without document j
-    totals : (C,) float64, their sums over each context's columns
-    offsets : (C + 1,) int64; codes : (C,) int64, of CODES or SKIPPED
+    indptr, indices, values : int64, int64 and float64 arrays
+        CSR matrix (J, D) of the stacked statistics, multiplied by the strengths, with sorted indices.
+    j : int
+        Document.
+    natural : (D,) float64
+        Natural parameters of the cluster without document j.
+    totals : (C,) float64
+        Sums of ``natural`` over each context's columns.
+    offsets : (C + 1,) int64
+        First column of each context.
+    codes : (C,) int64
+        Code of each context, one of CODES or SKIPPED.
 
-    Equivalent to ``sum_c A_c(natural_c + T_jc) - A_c(natural_c)``. A missing context adds 0.
+    Notes
+    -----
+    The result equals ``sum_c A_c(natural_c + T_jc) - A_c(natural_c)``. A missing context adds 0.
     """
     result = 0.0
     position = indptr[j]
@@ -193,7 +206,7 @@ def log_predictive_all(indptr, indices, values, natural, totals, offsets, codes,
 
 @inner_kernel
 def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
-    """Add (sign 1.0) or remove (-1.0) document j's statistics in ``natural`` (D,) and ``totals`` (C,) in place."""
+    """Add document j's statistics to ``natural`` (D,) and ``totals`` (C,) in place (sign 1.0), or subtract (-1.0)."""
     c = 0
     for position in range(indptr[j], indptr[j + 1]):
         while indices[position] >= offsets[c + 1]:
@@ -204,7 +217,7 @@ def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
 
 @kernel
 def sum_statistics(indptr, indices, values, cluster, natural):
-    """Add every document's statistics to its cluster's row of (K, D) ``natural``; cluster -1 is left out."""
+    """Add each document's statistics to its cluster's row of ``natural`` (K, D); skip documents with cluster -1."""
     for j in range(cluster.size):
         if cluster[j] >= 0:
             row = natural[cluster[j]]

@@ -1,4 +1,4 @@
-"""All contexts of a corpus together, as engines and scores use them.
+"""All contexts of a corpus in one matrix, as engines and scores use them.
 
 The statistics of all contexts form one CSR matrix (J, D), where D is the sum of the dimensions of the families, and the
 natural parameters of K clusters form one dense matrix (K, D). Contexts are independent given the cluster, so log
@@ -21,11 +21,14 @@ from mc2core.families.base import Family
 
 
 class StackedContexts:
-    """The contexts of a corpus that an engine uses.
+    """The contexts of a corpus that an engine uses, with their statistics in one matrix.
 
     Attributes
     ----------
-    names, families : lists, in alphabetical order of the names
+    names : list of str
+        Names of the contexts in alphabetical order.
+    families : list of Family
+        Family of each context, in the same order.
     offsets : (C + 1,) int64
         Context c has the columns offsets[c]:offsets[c + 1].
     codes : (C,) int64
@@ -35,11 +38,12 @@ class StackedContexts:
     log_base : (J,) float64
         Sum of ln h over the contexts, each multiplied by the strength.
     prior : (D,) float64
+        Natural parameters of the prior of all contexts.
 
     Raises
     ------
     ValueError
-        If the corpus lacks a context, or if a family does not fit its context.
+        If the corpus lacks a context, or if a family does not match its context.
     """
 
     def __init__(self, corpus: Corpus, families: Mapping[str, Family]) -> None:
@@ -82,15 +86,17 @@ class StackedContexts:
         return slice(int(self.offsets[c]), int(self.offsets[c + 1]))
 
     def segments(self, columns: np.ndarray | None = None) -> list[tuple[Family, slice]]:
-        """Return (family, columns) of every context; with ``columns`` (ascending), the positions in these."""
+        """Return the family and the column range of every context.
+
+        If ascending ``columns`` are given, ranges are positions in ``columns``.
+        """
         bounds = self.offsets if columns is None else np.searchsorted(columns, self.offsets)
         places = [slice(int(first), int(last)) for first, last in itertools.pairwise(bounds)]
         return list(zip(self.families, places, strict=True))
 
     @cached_property
     def are_whole_vectors(self) -> np.ndarray:
-        """Whether each context has independent Gaussian coordinates and each document has all or none of them, (C,)
-        bool."""
+        """(C,) bool: whether a context has independent Gaussian coordinates, and each document has all or none."""
         statistics, result = self.statistics, np.zeros(len(self.families), bool)
         for c, (family, part) in enumerate(self.segments()):
             length = part.stop - part.start
@@ -100,7 +106,7 @@ class StackedContexts:
         return result
 
     def take(self, rows: np.ndarray) -> StackedContexts:
-        """Return the contexts of the documents ``rows`` (a mini-batch)."""
+        """Return the contexts of the documents ``rows``, such as a mini-batch."""
         part = object.__new__(StackedContexts)
         part.__dict__.update(self.__dict__)
         part.statistics, part.log_base = take_rows(self.statistics, rows), self.log_base[rows]
@@ -108,10 +114,9 @@ class StackedContexts:
         return part
 
     def narrowed(self) -> tuple[np.ndarray, StackedContexts]:
-        """Return the columns with statistics of any document, ascending (D',) int64, and the contexts reduced to these
-        columns.
+        """Return the columns in use by any document, ascending (D',) int64, and the contexts with only these columns.
 
-        For a number or a coordinate of a vector, a document has either all four columns or none.
+        A document has either all or none of the four columns of a number or of a coordinate.
         """
         statistics = self.statistics
         number = np.zeros(self.dimension, statistics.indices.dtype)
@@ -125,19 +130,19 @@ class StackedContexts:
         return columns, part
 
     def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-        """Return the (K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
+        """Return the (K, D) posterior natural parameters given (J,) cluster indices; documents with -1 are ignored."""
         natural = np.tile(self.prior, (n_clusters, 1))
         self.add_statistics(cluster, natural)
         return natural
 
     def add_statistics(self, cluster: np.ndarray, natural: np.ndarray) -> None:
-        """Add the documents to (K, D) ``natural`` in place, by (J,) ``cluster`` indices; -1 leaves a document out."""
+        """Add each document to its cluster's row of ``natural`` (K, D), in place; documents with -1 are ignored."""
         if self.dimension:
             statistics = self.statistics
             kernels.sum_statistics(statistics.indptr, statistics.indices, statistics.data, cluster, natural)
 
     def sums_by_context(self, values: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-        """Return sums of (D, ...) ``values`` per context, (C, ...), over all or some ``columns`` (ascending)."""
+        """Return the sums of ``values`` (D, ...) per context, (C, ...); ``values`` may have only some ``columns``."""
         parts = [values[part].sum(axis=0) for _, part in self.segments(columns)]
         return np.array(parts) if parts else np.zeros((0, *values.shape[1:]))
 
@@ -160,8 +165,8 @@ class StackedContexts:
     ) -> np.ndarray:
         """Return E[t(phi)] of all contexts, (..., D).
 
-        ``natural`` may have only some ``columns``, which must have all or none of a coordinate; ``totals`` (..., C) are
-        then the sums over all columns of each context.
+        ``natural`` may have only some ``columns`` (ascending), but all or none of the columns of a coordinate. In this
+        case, ``totals`` (..., C) are the sums over all columns of each context.
         """
         expected = np.zeros_like(natural)
         for c, (family, part) in enumerate(self.segments(columns)):
@@ -171,14 +176,17 @@ class StackedContexts:
         return expected
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Draw phi for each row, and return t(phi), (K, D)."""
+        """Draw phi for each row of ``natural`` (K, D), and return t(phi), (K, D)."""
         drawn = np.zeros_like(natural)
         for family, columns in self.segments():
             drawn[..., columns] = family.draw_parameters(natural[..., columns], generator)
         return drawn
 
     def log_likelihood(self, parameters: np.ndarray) -> np.ndarray:
-        """Return ln p(x_j | phi_k) with strengths, (J, K), given (K, D) t(phi_k), or its mean given E[t(phi_k)]."""
+        """Return ln p(x_j | phi_k) with strengths, (J, K), given t(phi_k), (K, D).
+
+        Given E[t(phi_k)] instead, the result is the expected log likelihood.
+        """
         return np.asarray(self.statistics @ parameters.T) + self.log_base[:, None]
 
     def log_predictive(self, natural: np.ndarray) -> np.ndarray:
@@ -197,7 +205,7 @@ class StackedContexts:
         return out + self.log_base[:, None]
 
     def totals(self, natural: np.ndarray) -> np.ndarray:
-        """Return the sums of natural parameters over the columns of each context, (K, C) (totals of Dirichlets)."""
+        """Return the sums of natural parameters over the columns of each context, (K, C), which Dirichlets need."""
         totals = np.zeros((len(natural), len(self.names)))
         for c in range(len(self.names)):
             totals[:, c] = natural[:, self.offsets[c] : self.offsets[c + 1]].sum(axis=1)

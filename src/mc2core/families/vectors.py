@@ -1,17 +1,17 @@
 """Compiled posterior predictives of vectors under all clusters at once, for :class:`DiagonalNormalGamma`.
 
-With strength s, the D coordinates of a document add s to kappa and s / 2 to a of each. If every document has all of
-its coordinates or none, the coordinates of a cluster share kappa and a, and the log predictive of x is
+A document of strength s adds s to kappa and s / 2 to a of each of the D coordinates. If every document has all or none
+of the coordinates, the coordinates of a cluster share kappa and a. The log predictive of x is then
 
     D (ln G(a') - ln G(a) - ln(kappa' / kappa) / 2) - (a' - a) sum_d ln b_d - a' ln prod_d (1 + ((x_d - mu_d) r_d)**2)
 
 with kappa' = kappa + s, a' = a + s / 2 and r_d**2 = s kappa / (2 kappa' b_d). mu, r and the other terms are stored for
-each cluster until it changes. A document then takes three operations per coordinate and cluster, in loops over clusters
-that compile to vector code, and few logarithms. For vectors with some missing coordinates,
-:func:`mc2core.families.kernels.log_predictive` is used.
+each cluster until the cluster changes. A document then needs three operations per coordinate and cluster, in loops over
+clusters that compile to vector code, and few logarithms. Vectors with some missing coordinates use
+:func:`mc2core.families.kernels.log_predictive`.
 
-A factor is below 2**110: values are within sqrt(2**53 b0) of 0, b is at least 2**-53 b0 and s is at most 1. So a
-product of eight factors does not overflow a float64.
+Each factor of the product is below 2**110, because values are within sqrt(2**53 b0) of 0, b is at least 2**-53 b0 and s
+is at most 1. A product of eight factors therefore does not overflow a float64.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from mc2core.compute.special import log, log_gamma
 from mc2core.families.kernels import BETA_BERNOULLI, DIRICHLET, GAMMA_POISSON, LAST_DIGIT, NORMAL_GAMMA, SKIPPED
 from mc2core.families.stacked import StackedContexts
 
-_FACTORS = 8
-_MOST = 1e100  # a product below is a float64 times another factor
+_FACTORS = 8  # number of factors that are multiplied before a logarithm is taken
+_MOST = 1e100  # bound of a product that allows another factor without overflow
 
 
 @record
 class Vectors(NamedTuple):
-    """Contexts of vectors that each document has completely or not at all."""
+    """Description of the contexts, of which "vector contexts" are complete or missing in each document."""
 
-    row: np.ndarray  # (C,) int64: start of the coordinates of a context in arrays of clusters, -1 for other contexts
-    strength: np.ndarray  # (C,) float64
-    codes: np.ndarray  # (C,) int64: of other contexts, for log_predictive
-    n_others: int  # other contexts
-    slow_codes: np.ndarray  # (C,) int64: contexts that mc2core.families.columns passes to log_predictive
-    n_slow: int
+    row: np.ndarray  # (C,) int64: first row of a vector context in the arrays of VectorClusters, -1 for other contexts
+    strength: np.ndarray  # (C,) float64: strength of each context
+    codes: np.ndarray  # (C,) int64: code of each context, SKIPPED for vector contexts
+    n_others: int  # number of contexts that are not vector contexts
+    slow_codes: np.ndarray  # (C,) int64: codes of contexts that columns.py passes to log_predictive, else SKIPPED
+    n_slow: int  # number of contexts that columns.py passes to log_predictive
 
     @classmethod
     def of(cls, contexts: StackedContexts) -> Vectors:
-        """Select these contexts."""
+        """Describe the contexts of a corpus."""
         is_vector = contexts.are_whole_vectors
         lengths = np.where(is_vector, np.diff(contexts.offsets) // 4, 0)
         row = np.where(is_vector, np.cumsum(lengths) - lengths, -1)
@@ -56,7 +56,7 @@ class Vectors(NamedTuple):
         return cls(row, strength, codes, int((~is_vector).sum()), slow_codes, int((slow_codes != SKIPPED).sum()))
 
     def clusters(self, offsets: np.ndarray, n_slots: int) -> VectorClusters:
-        """Return arrays for so many clusters."""
+        """Return the arrays for ``n_slots`` clusters."""
         n_rows = int((np.diff(offsets)[self.row >= 0] // 4).sum())
         mean, scale = np.empty((2, n_rows, n_slots))
         power, constant = np.empty((2, len(self.row), n_slots))
@@ -65,19 +65,19 @@ class Vectors(NamedTuple):
 
 @record
 class VectorClusters(NamedTuple):
-    """Data of clusters for predictive densities, one column per cluster."""
+    """Terms of the predictive densities of clusters, one column per cluster, and scratch arrays."""
 
     mean: np.ndarray  # (rows, slots) float64: mu
     scale: np.ndarray  # (rows, slots) float64: r
     power: np.ndarray  # (C, slots) float64: a'
-    constant: np.ndarray  # (C, slots) float64: the terms without x
-    product: np.ndarray  # (slots,) float64, ones between uses
-    log_product: np.ndarray  # (slots,) float64, zeros between uses
+    constant: np.ndarray  # (C, slots) float64: terms that do not depend on x
+    product: np.ndarray  # (slots,) float64: scratch, ones between uses
+    log_product: np.ndarray  # (slots,) float64: scratch, zeros between uses
 
 
 @inner_kernel
 def describe_cluster(k, natural, vectors, offsets, clusters):
-    """Fill column k by the natural parameters (D,) of a cluster."""
+    """Compute column k of ``clusters`` from the natural parameters (D,) of the cluster."""
     mean, scale = clusters.mean, clusters.scale
     for c in range(vectors.row.size):
         row, s, first = vectors.row[c], vectors.strength[c], offsets[c]
@@ -102,7 +102,7 @@ def describe_cluster(k, natural, vectors, offsets, clusters):
 
 @inner_kernel
 def _multiplied(log_product, product, factor):
-    """Multiply a number, stored as (log_product, product) with the value exp(log_product) product, by a factor."""
+    """Multiply the number exp(log_product) * product by a factor; return the new (log_product, product)."""
     product *= factor
     if not 1.0 / _MOST < product < _MOST:
         return log_product + math.log(product), 1.0
@@ -132,7 +132,7 @@ def _add(power, constant, n_slots, log_product, weight):
 
 @inner_kernel
 def add_log_predictives(indptr, indices, values, j, vectors, offsets, clusters, n_slots, weight):
-    """weight[k] += the log predictive of document j's vectors under cluster k < n_slots, without the base measure."""
+    """weight[k] += log predictive of document j's vectors under cluster k < n_slots, without the base measure."""
     mean, scale, product, log_product = clusters.mean, clusters.scale, clusters.product, clusters.log_product
     position, last = indptr[j], indptr[j + 1]
     for c in range(vectors.row.size):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SVI", "FastEx", "Gibbs", "Stream"]
 
-# modules are loaded at first use, so that one engine does not wait for the kernels of another
+# modules are imported at first use, so that using one engine does not import the kernels of the others
 _HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine", "Stream": "svi.stream"}
 
 

@@ -50,7 +50,7 @@ class Engine(Settings, ABC):
     models: ClassVar[tuple[type[Model], ...]]
     #: whether a posterior averages over samples of several iterations (otherwise it contains only the last state)
     keeps_samples: ClassVar[bool]
-    #: whether a fit stores a sample of its documents, to which :class:`mc2core.inference.Stream` adds new documents
+    #: whether a fit stores a sample of its documents, to which :class:`mc2core.inference.Stream` adds new ones
     keeps_documents: ClassVar[bool] = False
     #: name of the algorithm in descriptions of a fit, with the paper that published it
     description: ClassVar[str]
@@ -111,7 +111,7 @@ class Engine(Settings, ABC):
     def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
         """Run the next part of iteration ``iteration``; return the row of the trace after the last part, else None.
 
-        Between two parts, a run can be saved, displayed and stopped. Engines with short iterations run each in one part.
+        Between two parts, a run can be saved, displayed and stopped. Short iterations consist of one part.
         """
         return self.step(corpus, state, seed, iteration)
 
@@ -178,10 +178,10 @@ def lengths_of(engine: Engine, iterations: Any) -> list[int]:
 
 
 def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
-    """Return the three numbers as ints. Raises ValueError if they leave no sample.
+    """Return ``iterations``, ``burn_in`` and ``thin`` as ints; raise ValueError if they leave no sample.
 
-    ``iterations`` None is the default of the engine, "auto" the first of its lengths (:func:`lengths_of`), and
-    ``burn_in`` None is half of ``iterations``.
+    If ``iterations`` is None, the default of the engine is used. If it is "auto", the first length of
+    :func:`lengths_of` is used. If ``burn_in`` is None, it is half of ``iterations``.
     """
     iterations = lengths_of(engine, iterations)[0]
     thin = whole("thin", thin)

@@ -53,10 +53,10 @@ class ObservedValues:
         return cls(family, values, centre, scale, log_gammas_of(family, values.shape))
 
     def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
-        """Return starting topics of observations by k-means++ and k-means, (N,) int32.
+        """Return starting topics of the observations by k-means++ and k-means, (N,) int32.
 
-        Spherical k-means is used on directions to the observations from a point far below the plane that contains them;
-        the directions differ as the observations do.
+        The observations are placed in a plane far from the origin and scaled to unit length. Spherical k-means of these
+        directions then approximates Euclidean k-means of the observations.
         """
         features = self.family.features(self.values)
         plane = np.full((len(features), 1), _FAR * np.sqrt(features.shape[1]))

@@ -16,7 +16,7 @@ MODELS = {"hdp": "HDP", "mc2": "MC2", "mixture": "Mixture", "nptot": "NPTOT"}
 #: names of engines, which are also the names of their folders, and their classes in the module ``engine``
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 #: defaults of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow if neither model nor engine is given.
-#: If only the engine is given, its first model is used. If only the model is given, :func:`engine_for` gets the engine.
+#: If only the engine is given, its first model is used. If only the model is given, :func:`engine_for` selects it.
 DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 
@@ -52,7 +52,7 @@ def specify(
     settings : mapping
         Arguments of both constructors except ``contexts`` and ``threads``. No argument name occurs in both.
     contexts : list, mapping or None
-        Contexts of the model: names, or a mapping of names to a family, ``{"family": ..., **hyper-parameters}`` or None.
+        Contexts of the model: names, or a mapping of names to families, ``{"family": ..., **parameters}`` or None.
     threads : int
         Number of threads of the engine.
 
@@ -106,7 +106,10 @@ def model_class(name: str) -> Any:
 
 
 def engine_class(name: str | type[Engine]) -> Any:
-    """Return the class of an engine, given by name or as such. Raises ValueError with the nearest name."""
+    """Return the class of an engine, given its name or the class itself.
+
+    Raises ValueError, which suggests the nearest name, if the name is unknown.
+    """
     if not isinstance(name, str):
         return name
     kind = ENGINES[choice("engine", name, ENGINES)]

@@ -170,6 +170,6 @@ def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:
 
 
 def members(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
-    """Return the (n_clusters, n) indicator matrix of clusters; its product with (n, V) rows has their sums."""
+    """Return the (n_clusters, n) indicator matrix of clusters; its product with (n, V) rows is the sum per cluster."""
     n = len(cluster)
     return sp.csr_matrix((np.ones(n), (cluster, np.arange(n))), shape=(n_clusters, n))

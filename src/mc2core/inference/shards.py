@@ -112,7 +112,7 @@ class Shard(NamedTuple):
     kept: dict[str, Any]
 
 
-#: function of a shard and the arrays of a step that a task runs; defined at module level, so executors can import it
+#: function that a task runs on a shard and the arrays of a step; at module level, so that executors can import it
 Work = Callable[[Shard, Mapping[str, np.ndarray]], Any]
 
 
@@ -137,7 +137,7 @@ class ShardedCorpus:
 
 @contextlib.contextmanager
 def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
-    """Write the arrays of a step to ``path``, locked against removal by other processes, and delete it after the block."""
+    """Write the arrays of a step to ``path``; the file exists and is locked only while the block runs."""
     try:
         with path.open("wb") as stream:
             storage.take_lock(stream.fileno(), wait=True)
@@ -180,7 +180,7 @@ _open: dict[tuple[str, int, str], Shard] = {}
 
 def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Iterator[Any]:
     """Yield the results of ``work`` for the shards ``numbers`` and the step at ``path``."""
-    for p in numbers:  # the step is read to its end; otherwise Spark does not use this process again
+    for p in numbers:  # the iterator is consumed to its end, since Spark otherwise does not reuse this process
         yield spark.marked(partial(_visit_one, shards, path, work, p), f"shard {name_of(p)}")
 
 

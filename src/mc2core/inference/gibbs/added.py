@@ -52,7 +52,7 @@ from mc2core.inference.gibbs.weights import (
 from mc2core.posterior import Sample, SparseRows
 from mc2core.posterior.mixture import SampleMixture
 
-#: finite omega for the token sweep without a document level: documents have practically the proportions of their cluster
+#: finite value that replaces an infinite omega in token sweeps; it hardly changes the weights of topics
 _SHARED = 2.0**40
 
 
@@ -345,7 +345,7 @@ class AddedDocuments:
         self._count()
 
     def sample(self) -> Sample:
-        """Return the state of old and new documents together; old ones come first."""
+        """Return a posterior sample of old and new documents together; old documents come first."""
         assignments, old, concentrations = self.assignments, self.held.sample, self.held.concentrations
         law, v = concentrations.partition, concentrations.table
         mass = self._tables + v * assignments.topic_weights

@@ -266,8 +266,8 @@ def start_assignments(
 ) -> Assignments:  # fmt: skip
     """Return starting assignments.
 
-    Clusters come from :func:`cluster_documents` (None: one per document), by the embeddings ``directions`` if given.
-    Topics are the given ones, (n_tokens,) int32, or random.
+    :func:`cluster_documents` sets the clusters, from the embeddings ``directions`` if given. If ``n_clusters`` is None,
+    every document is its own cluster. Topics are ``topic``, (n_tokens,) int32, or drawn uniformly.
     """
     if n_clusters is None:
         cluster = np.arange(corpus.n_documents, dtype=np.int32)

@@ -108,7 +108,7 @@ def _allocate(stream, members, n, is_split, documents, contexts, clusters, prior
 
 @kernel
 def _split_and_merge(key, n_proposals, n_used, documents, contexts, clusters, priors, work, members, component):
-    """Make proposals in place; return the numbers of accepted splits and merges. New clusters get the next numbers."""
+    """Make proposals in place; return the numbers of splits and merges. New clusters are numbered from ``n_used``."""
     cluster, n_documents, stream = documents.cluster, documents.cluster.size, np.zeros(2, np.uint64)
     n_slots, splits, merges = n_used, 0, 0
     for proposal in range(n_proposals):
@@ -139,12 +139,14 @@ def split_and_merge_clusters(
     assignments: Assignments, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64,
     n_proposals: int
 ) -> tuple[int, int]:  # fmt: skip
-    """Make ``n_proposals`` proposals, in place; clusters that end empty are dropped.
+    """Make ``n_proposals`` proposals to split or merge clusters, in place, and drop the clusters that end empty.
 
     Parameters
     ----------
-    assignments : of the tables (at the document level) or of the tokens
-    key : one stream for each proposal
+    assignments : Assignments
+        Assignments of the tables (at the document level) or of the tokens.
+    key : np.uint64
+        Key with one random stream per proposal.
 
     Returns
     -------

@@ -92,7 +92,7 @@ def log_odds_of_clusters(state: DocumentLevelState) -> float:
         one = copy.copy(state)
         one.assignments = replace(state.assignments, cluster=cluster)
         one.assignments.count()
-        one.start_proportions()  # the estimate does not depend on them
+        one.start_proportions()  # resizes the proportions to the clusters; the estimate does not depend on them
 
         def loss(log_omega: float) -> float:
             one.omega = math.exp(log_omega)

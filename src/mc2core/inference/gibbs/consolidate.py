@@ -248,7 +248,7 @@ def consolidate_topics(
     assignments: Assignments, content: sp.csr_matrix, tau: np.ndarray, omega: float, concentrations: Concentrations,
     topic_word_prior: float, seed: int, iteration: int
 ) -> np.ndarray:  # fmt: skip
-    """Merge topics that are one, then remove those that the others do without, in place.
+    """Merge duplicate topics, then remove artefacts, in place.
 
     Parameters and result are as in :func:`.tokens.sweep_document_topics`; ``seed`` and ``iteration`` identify the
     random streams.

@@ -79,8 +79,7 @@ def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _topics(corpus: Corpus, proportions: np.ndarray, sample: Sample, rng: np.random.Generator) -> np.ndarray:
-    """Draw (n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and the topics of the
-    sample."""
+    """Draw the topics of all tokens, (n_tokens,) in CSR order, given (J, M) topic proportions and a sample's topics."""
     content, contents, observations = corpus.content, sample.contents, corpus.observations
     words = np.zeros((0, 0)) if contents else np.ascontiguousarray(sample.word_given_topic.T)
     parts = [np.zeros(0, np.int64)]

@@ -459,15 +459,18 @@ def sweep_members(
     key: np.uint64,
     pool: Executor | None,
 ) -> None:
-    """One sweep over all documents given tau, in place.
+    """Make one sweep over all documents given tau, in place.
 
     Parameters
     ----------
-    counts : n_jm
+    counts : TopicCounts
+        Numbers n_jm of tokens of each document in each topic.
     prior : (K, M) float64
         omega tau_km.
-    key : one stream for each document
-    pool : threads, which change no bit
+    key : np.uint64
+        Key with one random stream per document.
+    pool : Executor or None
+        Threads; they do not change the result.
     """
     n_documents, n_clusters = len(assignments.cluster), assignments.n_clusters
     if n_clusters == 1:

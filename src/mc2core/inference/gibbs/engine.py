@@ -149,7 +149,7 @@ class Gibbs(Engine):
             contexts = StackedContexts(corpus, model.cluster_contexts)
             rng, seen = streams.generator(seed, "start"), corpus
             if model.content is not None:
-                # k-means topics only cluster the documents; topics start at random, since no move merges fragments here
+                # k-means topics only cluster the documents, because no move of this state would merge duplicates
                 seen, _ = start_topics(model, corpus, topics[0], rng)
             n_clusters = (model.n_clusters or clusters[0]) if model.has_clusters else None
             assignments = start_assignments(seen, contexts, n_clusters, topics[0], rng)
@@ -192,7 +192,7 @@ class Gibbs(Engine):
         return state.report()
 
     def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:
-        """Return the corpus on the executors of Spark, or None if the engine does not use Spark."""
+        """Return the corpus distributed to Spark executors, or None if the engine does not use Spark."""
         if self.n_shards is None:
             return None
         from mc2core.inference.shards import shards_of

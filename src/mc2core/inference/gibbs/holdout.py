@@ -1,7 +1,7 @@
 """Log predictive probability of held-out documents under states of a chain, used to compare several starts.
 
-For short documents, the joint density cannot be used. It is highest for a state with one cluster, in which documents
-alone determine the topics of tokens (docs/notes/gibbs_document_level.md).
+For short documents, the joint density is misleading. It is highest if the topics alone explain the assignment of
+tokens, so a state with one cluster has the highest value (docs/notes/gibbs_document_level.md).
 """
 
 from __future__ import annotations
@@ -88,8 +88,11 @@ def _occurrences(tokens: np.ndarray) -> np.ndarray:
 def _log_words(
     tokens: list[np.ndarray], psi: np.ndarray, log_scale: np.ndarray, prior: np.ndarray, b: float = np.inf
 ) -> np.ndarray:
-    """Return (B, K) log likelihoods in nats for ``psi`` (U, M + 1) times exp of ``log_scale`` (U,), ``prior`` omega tau
-    (K, M + 1), and b."""
+    """Return the log likelihoods of the documents in each cluster, (B, K), in nats.
+
+    ``psi`` (U, M + 1) times the exponential of ``log_scale`` (U,) is the probability of each word in each topic.
+    ``prior`` (K, M + 1) is omega tau, and ``b`` is the burst concentration.
+    """
     lengths = np.array([len(one) for one in tokens])
     longest = np.argsort(-lengths, kind="stable")
     omega, out = prior.sum(axis=1), np.zeros((len(tokens), len(prior)))

@@ -189,16 +189,16 @@ class Observations(ObservedValues):
         return Contents(self.family, self.centre, self.scale, self.natural(assignments))
 
     def log_marginal(self, assignments: Assignments) -> list[float]:
-        """Return the terms of ln p(x | l) in nats, with x in the unit of the corpus and topic parameters integrated out."""
+        """Return the terms of ln p(x | l) in nats, with topic parameters integrated out and x in the corpus's unit."""
         base = float(self.family.log_base_in(self.values, self.scale).sum())
         return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
 
     def sweep(
         self, assignments: Assignments, tau: np.ndarray, omega: float, concentrations: Concentrations, key: np.uint64
     ) -> np.ndarray:
-        """Sweep over all observations, as :func:`.tokens.sweep_document_topics`, and return tau of the topics in use.
+        """Make one sweep over all observations, in place, and return tau of the topics in use.
 
-        Without a document level, ``tau`` has no rows.
+        Parameters are as in :func:`.tokens.sweep_document_topics`. Without a document level, ``tau`` has no rows.
         """
         columns, start = assignments.n_topics + 1 + _SPARE, assignments.document_start
         tables = content_tables(self.family, self.natural(assignments), columns, self.scale, self.log_gammas)

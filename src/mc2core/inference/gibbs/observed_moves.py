@@ -195,8 +195,10 @@ def split_and_merge_observed_topics(
     key: np.uint64,
     n_proposals: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split and merge topics as :func:`.topic_moves.split_and_merge_topics`; returns tau of the topics in use, and
-    counts of splits and merges."""
+    """Split and merge topics of observations, in place; parameters are as in :func:`.split_and_merge_topics`.
+
+    Returns tau of the topics in use, (K, M + 1), and the numbers of accepted splits and merges, (2,).
+    """
     lengths, n_clusters, n_tokens = np.diff(assignments.document_start), len(tau), len(assignments.topic)
     constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
     n_topics, made, stream = assignments.n_topics, np.zeros(2, np.int64), np.zeros(2, np.uint64)

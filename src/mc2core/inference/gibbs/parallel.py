@@ -580,7 +580,7 @@ def sweep_on_shards(
 
 
 def _sweep_shard(shard: Shard, step: Mapping[str, np.ndarray]) -> tuple[int, np.ndarray]:
-    """Sweep one shard, as a task of Spark. Returns its first token that failed, or -1, and the topics of its tokens."""
+    """Sweep one shard as a Spark task; return the first token that failed (-1 if none) and the topics of all tokens."""
     start = document_start(shard.corpus)
     short, cluster = (step[f"{what}.{name_of(shard.number)}"] for what in ("topic", "cluster"))
     rows = WordRows(*(step[f"rows.{name}"] for name in WordRows._fields))

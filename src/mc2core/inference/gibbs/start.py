@@ -210,7 +210,7 @@ def start_chain(
         if (fixed := model.n_clusters) and assignments.n_clusters > fixed:
             group = model.start_of("group") / fixed * assignments.n_clusters  # keeps alpha / N
             state.concentrations = replace(state.concentrations, group=group, most_clusters=assignments.n_clusters)
-        # iterations before the chain have numbers below 1; each attempt and the held-out documents have distinct numbers
+        # iterations before the chain have numbers below 1; starts and held-out documents never share a number
         last = (number + 1 - len(starts)) * (BURN_IN + trying + 1) - (len(kept) > 0)
         _burn_in(state, known, kernel, seed, last, of_sweeps, shards, n_clusters, trying)
         return state
@@ -278,7 +278,7 @@ def _consolidate_topics(state: DocumentLevelState, seed: int, iteration: int) ->
 
 
 def _merge_clusters(state: DocumentLevelState, corpus: Corpus) -> None:
-    """Merge clusters to the fixed number; then every cluster is at epsilon, from which its tau is drawn."""
+    """Merge clusters to the fixed number and set tau of every cluster to epsilon, its starting value."""
     from mc2core.posterior.descent import merge_clusters
 
     model = state.model

@@ -462,7 +462,7 @@ class DocumentLevelState(GibbsState):
         self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
         sharded: ShardedCorpus | None
     ) -> np.ndarray | None:  # fmt: skip
-        """Sweep over all tokens, then split and merge topics, in place; return n_wm, or None for observations."""
+        """Sweep over all tokens, then split and merge topics, in place; return n_wm, or None if it is not counted."""
         assignments, given, s = self.assignments, (self.omega, self.concentrations), self.topic_word_prior
         key, topic_key = (streams.key(seed, purpose, iteration) for purpose in ("topics", "topic_moves"))
         if self.repeats is not None:
@@ -502,12 +502,12 @@ class DocumentLevelState(GibbsState):
     def move_all_but_tokens(
         self, seed: int, iteration: int, pool: Executor | None, *, is_burn_in: bool = False
     ) -> None:
-        """Draw, in place: z given tau; omega; tables of documents; z given these; v, eta, alpha, epsilon given tables
-        of clusters; tau last.
+        """Update all variables except the topics of tokens and s, in place.
 
-        The first two sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
-        tau given all of it: one joint draw, of which tau must be the last part. In the burn-in of the start, z and
-        omega are held; z is held if clusters are fixed, too.
+        The order is: z given tau; omega; tables of documents; z given these tables; v, eta, alpha and epsilon given
+        tables of clusters; tau. The updates of z given tau and of omega sum theta out. All updates after the draw of
+        the tables of documents condition on these tables and sum tau out, so tau must be drawn last. During the
+        burn-in of the start, z and omega do not change. If clusters are fixed, z never changes.
         """
         assignments, contexts, concentrations = self.assignments, self.contexts, self.concentrations
         documents_move = not is_burn_in and self.model.has_clusters

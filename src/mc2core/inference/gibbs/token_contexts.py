@@ -287,7 +287,7 @@ def _sweep_timed(key, stream, position, documents, time, topic, topics, constant
                 if not 0.0 < total < np.inf:
                     position[TOKEN] = i
                     return FAILED
-                # stay or move?
+                # does the token keep its topic?
                 less = np.float64(p[m])
                 chosen, is_full = m, False
                 u = streams.uniform(stream) * total - less

@@ -1,10 +1,10 @@
-"""Concentrations, table counts and weights given the assignments (ICML14, section 3.2 and appendix A.2, corrected).
+"""Draws of concentrations, table counts and weights given the assignments (ICML14, 3.2 and A.2, corrected).
 
-The concentrations have Gamma(shape, rate) priors. ICML14 calls them alpha for document clusters (group), v for topics
-within a cluster (table), and eta for topics (topic). Omega is the concentration of documents around their cluster, and
-s the prior of words in a topic.
+The concentrations have Gamma(shape, rate) priors. ICML14 denotes them by alpha for document clusters (group), v for
+topics within a cluster (table), and eta for topics (topic). Omega is the concentration of documents around their
+cluster, and s is the Dirichlet parameter of words in a topic.
 
-**Clusters of documents** are a Dirichlet process, or a finite mixture of N clusters:
+**Clusters of documents** are a Dirichlet process mixture, or a finite mixture of N clusters:
 
     pi ~ GEM(alpha), or pi ~ Dir(alpha / N, ..., alpha / N);   z_j ~ pi
 
@@ -14,13 +14,13 @@ With pi summed out, K clusters in use and b = alpha / N, a partition of J docume
          = G(alpha) / G(alpha + J) prod_{i < K} alpha (1 - i / N) prod_k G(n_k + b) / G(1 + b)
 
 Therefore, a further document joins a cluster of n_k documents with a probability proportional to n_k + b, and a new
-cluster with a probability proportional to alpha (1 - K / N). N = infinity gives the Dirichlet process, with identical
-bits.
+cluster with a probability proportional to alpha (1 - K / N). With N = infinity, the same code computes the Dirichlet
+process.
 
-**Tables of documents.** The tokens of document j sit at tables, and the topics of tables are drawn from tau_k. t_jm is
-the number of its tables with topic m. Given these numbers, tables have the same role as tokens in MC2 without a
-document level. Therefore, z, v, epsilon, eta and alpha are sampled as in that model, with tables instead of tokens and
-tau summed out.
+**Tables of documents.** The tokens of document j are seated at tables, and the topics of tables are drawn from tau_k.
+t_jm is the number of tables of document j with topic m. Given these numbers, tables have the role that tokens have in
+MC2 without a document level. Therefore, z, v, epsilon, eta and alpha are sampled as in MC2 without a document level,
+with tables instead of tokens and tau summed out.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.assignments import Assignments, TopicCounts, close_up
 
 
-# -- the law of the clusters ----------------------------------------------------------------------------------
+# -- distribution of the partition into clusters --------------------------------------------------------------
 class PartitionLaw(NamedTuple):
-    """Parameters of the partition law for kernels."""
+    """Parameters of the distribution p(z) of the partition, for kernels."""
 
     alpha: float  # group concentration
     most: float  # N, infinite for a Dirichlet process
-    each: float  # b
+    each: float  # b = alpha / N
     log_gamma_one: float  # ln G(1 + b)
 
     @classmethod
     def of(cls, alpha: float, most: float = math.inf) -> PartitionLaw:
-        """Return the law for the group concentration ``alpha`` and at most ``most`` clusters."""
+        """Return the parameters for the group concentration ``alpha`` and at most ``most`` clusters."""
         return cls(float(alpha), float(most), alpha / most, math.lgamma(1.0 + alpha / most))
 
 
-@register_jitable(error_model="numpy")  # Python calls it as it is
+@register_jitable(error_model="numpy")  # compiled in kernels only; Python calls the plain function
 def weight_of_new(law, n_clusters):
-    """Return the weight of all new clusters together if ``n_clusters`` are in use; 0 if these are N."""
+    """Return the total weight of all new clusters if ``n_clusters`` are in use; 0 if N are in use."""
     return law.alpha * (1.0 - n_clusters / law.most)
 
 
 def log_openings(law: PartitionLaw, n_clusters: int) -> float:
-    """Return ln prod_{i < K} (1 - i / N), the factor in addition to the K-th power of alpha."""
+    """Return ln prod_{i < K} (1 - i / N), where K is ``n_clusters``; for a Dirichlet process, this is 0."""
     return float(np.log1p(-np.arange(n_clusters) / law.most).sum())
 
 
@@ -91,7 +91,7 @@ class Concentrations:
 
     @property
     def partition(self) -> PartitionLaw:
-        """Partition law of the clusters of documents."""
+        """Distribution of the partition of documents into clusters."""
         return PartitionLaw.of(self.group, self.most_clusters)
 
 
@@ -106,8 +106,7 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
 
 
 def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
-    """Return the error for a token whose topic weights have no finite sum; ``prior`` is s or the prior of the
-    content."""
+    """Return the error for a token whose topic weights have no finite sum; ``prior`` is s or the content family."""
     of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_word_prior {prior:g}"
     return ValueError(
         f"document {document}: the weights of a token's topics have no finite sum above 0; check the priors "
@@ -129,19 +128,18 @@ class GammaPrior:
 
 
 def _within_range(concentration: float) -> float:
-    """Return the nearest concentration that settings allow; beyond these limits, the model practically does not
-    change."""
+    """Clip a concentration to the range of the settings; beyond this range, the model hardly changes."""
     return min(max(float(concentration), MIN_PRIOR), MAX_PRIOR)
 
 
 def draw_dirichlet_process_concentration(
     concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
-    """Draw the concentration of a Dirichlet process given its atoms and draws (Escobar and West).
+    """Draw the concentration of a Dirichlet process given its numbers of atoms and draws (Escobar and West 1995).
 
-    For alpha, ``n_atoms`` is the number K of clusters and ``n_draws`` the number J of documents (A.2 prints
-    Beta(alpha_1 + 1, J)). For eta, they are the M topics and o_.. tables. Without draws, the result is a draw from the
-    prior.
+    For alpha, ``n_atoms`` is the number K of clusters and ``n_draws`` is the number J of documents. For eta, they are
+    the number M of topics and the number o_.. of tables. If ``n_draws`` is 0, the result is a draw from the prior. A.2
+    prints Beta(alpha_1 + 1, J).
     """
     if n_draws == 0:
         return _within_range(rng.gamma(prior.shape, 1.0 / prior.rate))
@@ -156,10 +154,10 @@ def draw_dirichlet_process_concentration(
 def draw_table_concentration(
     concentration: float, n_tokens: np.ndarray, n_tables: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
-    """Draw v given the tokens of each cluster (n_k.) and all tables (o_..) (Teh et al. 2006).
+    """Draw v given the number of tokens of each cluster, n_k., and the number of all tables, o_.. (Teh et al. 2006).
 
-    A.2 prints table counts, but the joint density there has n_k. instead, which is used here. Tests compare the result
-    with quadrature of this density.
+    A.2 prints table counts instead of n_k., but its joint density has n_k., which is used here. Tests compare the
+    result with quadrature of this density.
     """
     n_tokens = n_tokens[n_tokens > 0]
     rate = prior.rate - float(np.log(rng.beta(concentration + 1.0, n_tokens)).sum())
@@ -170,27 +168,26 @@ def draw_table_concentration(
 def draw_topic_prior(
     s: float, topic_words: np.ndarray, prior: GammaPrior, key: np.uint64, rng: np.random.Generator
 ) -> float:
-    """Draw s given the tokens of each word in each topic, (M, V) int32, in the same way as v.
+    """Draw s given the number of tokens of each word in each topic, (M, V) int32, by the same method as v.
 
-    With r_m ~ Beta(V s, n_m) and Antoniak's tables o_mw of n_mw tokens and mass s, s is Gamma given both, since
-    G(V s) / G(V s + n_m) is prop. to the integral of r^(V s - 1) (1 - r)^(n_m - 1) over r.
-
-    ``key``: one stream per topic.
+    The auxiliary variables are r_m ~ Beta(V s, n_m) and the numbers o_mw of tables of n_mw tokens at mass s (Antoniak).
+    Given these variables, s has a Gamma distribution, because G(V s) / G(V s + n_m) is proportional to the integral of
+    r^(V s - 1) (1 - r)^(n_m - 1) over r. ``key`` has one random stream per topic.
     """
     n_words = topic_words.shape[1]
     n_m = topic_words.sum(axis=1, dtype=np.int64)
     n_m = n_m[n_m > 0]
     n_tables = int(draw_tables(topic_words, np.full(n_words, s), key).sum())
-    # a Beta in logarithms: of a small V s it would be 0
+    # the logarithm of the Beta variate is drawn, because the variate can underflow if V s is small
     shares = streams.log_gammas(np.stack([np.full(len(n_m), n_words * s), n_m.astype(np.float64)]), rng)
     log_r = shares[0] - np.logaddexp(shares[0], shares[1])
     return _within_range(rng.gamma(prior.shape + n_tables, 1.0 / (prior.rate - n_words * float(log_r.sum()))))
 
 
 # -- omega ----------------------------------------------------------------------------------------------------
-_SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
-_MAX_STEPS = 200
-_SUMMED_BLOCK = 256  # documents that a thread takes at a time
+_SLICE_WIDTH = 0.1  # width of the slice sampler's first interval, in ln omega
+_MAX_STEPS = 200  # largest number of steps by which the interval is extended
+_SUMMED_BLOCK = 256  # documents per block of work of a thread
 
 
 @kernel
@@ -211,15 +208,22 @@ def log_documents(
     omega: float,
     pool: Executor | None = None,
 ) -> float:
-    """Return ln p(l | z, tau, omega) with theta summed out, a Dirichlet-multinomial of sequences per document.
+    """Return ln p(l | z, tau, omega) with theta summed out: one Dirichlet-multinomial of a token sequence per document.
 
     Parameters
     ----------
-    lengths : (J,) int64, tokens
+    lengths : (J,) int64
+        Number of tokens of each document.
     cluster : (J,) int32
-    counts : n_jm
+        Cluster of each document.
+    counts : TopicCounts
+        Numbers n_jm of tokens of each document in each topic.
     tau : (K, M + 1) float64
-    pool : threads, which change no bit
+        Topic proportions of the clusters.
+    omega : float
+        Document concentration.
+    pool : Executor or None
+        Threads; they do not change the result.
     """
 
     def of_documents(first: int, last: int) -> float:
@@ -238,9 +242,9 @@ def draw_omega(
     rng: np.random.Generator,
     pool: Executor | None = None,
 ) -> float:
-    """Draw omega by one step of a slice sampler (Neal 2003) in ln omega; given tables, it would hardly move.
+    """Draw omega by one step of a slice sampler (Neal 2003) in ln omega, clipped to the range of the settings.
 
-    Returns the nearest value that is allowed as a setting.
+    Tables are summed out, because omega would hardly change if it were drawn given the tables.
     """
 
     def log_density(x: float) -> float:
@@ -251,7 +255,7 @@ def draw_omega(
     level = log_density(x) + math.log1p(-rng.random())
     low = x - _SLICE_WIDTH * rng.random()
     high = low + _SLICE_WIDTH
-    # steps to the left and to the right share a budget, so that the loop ends for every density
+    # the number of steps to the left and to the right is limited, so that the loops end for every density
     left = int(rng.random() * _MAX_STEPS)
     right = _MAX_STEPS - 1 - left
     while left > 0 and log_density(low) > level:
@@ -267,7 +271,7 @@ def draw_omega(
 
 @kernel
 def log_words(n_wm, s):
-    """Return the sum over topics and words of ln G(n_wm + s) - ln G(s)."""
+    """Return the sum over topics m and words w of ln G(n_wm + s) - ln G(s)."""
     result = 0.0
     at_zero = log_gamma(s)
     for w in range(n_wm.shape[0]):
@@ -280,7 +284,7 @@ def log_words(n_wm, s):
 # -- tables, epsilon and tau ----------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def sample_tables(stream, n, a):
-    """Draw the tables of n tokens at parameter a: token i opens one with probability a / (a + i) (Antoniak)."""
+    """Draw the number of tables of n tokens with mass a: token i opens one with probability a / (a + i) (Antoniak)."""
     opened = np.int64(n > 0)
     for i in range(1, n):
         if streams.uniform(stream) * (a + i) < a:
@@ -290,13 +294,13 @@ def sample_tables(stream, n, a):
 
 @numba.njit(inline="always")
 def expect_tables(a, n):
-    """Return the expected tables of n >= 1 tokens beyond the first, by an integral in place of the sum."""
+    """Return the expected number of tables of n >= 1 tokens after the first table; an integral approximates the sum."""
     return a * log((a + n - 0.5) / (a + 0.5))
 
 
 @numba.njit(inline="always")
 def expect_table_shape(a, n):
-    """Return the expected tables minus their variance."""
+    """Return the expectation minus the variance of the number of tables after the first table (approximation)."""
     return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
 
 
@@ -312,31 +316,37 @@ def _draw_tables(key, n_km, prior, tables):
 def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarray:
     """Draw the number of tables of each topic, summed over clusters (o_.m).
 
-    o_km has the distribution of ICML14, A.2; no Stirling numbers are needed.
+    o_km has the distribution of ICML14, A.2, but no Stirling numbers are needed.
 
     Parameters
     ----------
     n_km : (K, M) int32
+        Number of tokens of each topic in each cluster.
     prior : (M,) float64, > 0
         v eps_m.
-    key : one stream per cluster
+    key : np.uint64
+        Key with one random stream per cluster.
 
     Returns
     -------
     (M,) int64
-        Numbers of tables: at least the number of clusters that use the topic, at most the number of its tokens.
+        Number of tables of each topic: at least the number of clusters with the topic, at most its number of tokens.
     """
     tables = np.zeros(n_km.shape[1], np.int64)
     _draw_tables(key, n_km, prior, tables)
     return tables
 
 
-_SAMPLED_BLOCK = 256  # documents that a thread takes at a time
+_SAMPLED_BLOCK = 256  # documents per block of work of a thread
 
 
 @kernel
 def _sample_document_tables(key, first, last, cluster, counts, token_start, prior, tables, n_tables):
-    """Draw the topics of the tables of documents first..last-1, each from its first token on, and their numbers."""
+    """Draw the tables of documents first..last-1.
+
+    The topics of a document's tables are written to ``tables`` from the index of its first token on, and the number of
+    its tables is written to ``n_tables``.
+    """
     stream = np.zeros(2, np.uint64)
     start, topic, n = counts.start, counts.topic, counts.n
     for j in range(first, last):
@@ -352,20 +362,25 @@ def _sample_document_tables(key, first, last, cluster, counts, token_start, prio
 def sample_document_tables(
     assignments: Assignments, counts: TopicCounts, prior: np.ndarray, key: np.uint64, pool: Executor | None
 ) -> Assignments:
-    """Draw t_jm given l. Returns documents with their tables as tokens: topic m occurs t_jm times.
+    """Draw the numbers t_jm of tables given the topics of tokens, and return assignments of tables instead of tokens.
 
     Parameters
     ----------
-    counts : n_jm
+    assignments : Assignments
+        Assignments of the tokens.
+    counts : TopicCounts
+        Numbers n_jm of tokens of each document in each topic.
     prior : (K, M) float64
         omega tau_km.
-    key : one stream for each document
-    pool : threads, which change no bit
+    key : np.uint64
+        Key with one random stream per document.
+    pool : Executor or None
+        Threads; they do not change the result.
 
     Returns
     -------
     Assignments
-        Clusters (copied) and topic weights of ``assignments``, with tables instead of tokens, and their counts.
+        Assignments with t_jm entries of topic m in document j, a copy of the clusters, and the same topic weights.
     """
     start, cluster = assignments.document_start, assignments.cluster
     tables, n_tables = np.empty(len(assignments.topic), np.int32), np.zeros(len(cluster), np.int64)
@@ -400,8 +415,8 @@ def update_weights(
 ) -> None:
     """Draw tables, eta, v, alpha and epsilon in turn, in place.
 
-    ``priors`` has the priors of the learnt concentrations among "topic", "table" and "group". With
-    ``clusters_are_fixed``, alpha does not depend on z.
+    ``priors`` contains the priors of the learnt concentrations among "topic", "table" and "group". If
+    ``clusters_are_fixed``, alpha is not drawn.
     """
     tables = draw_tables(assignments.n_km, concentrations.table * assignments.topic_weights, key)
     total = int(tables.sum())
@@ -423,7 +438,7 @@ def update_weights(
 def draw_proportions(
     tables: np.ndarray, assignments: Assignments, concentrations: Concentrations, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw tau_k ~ Dir(v epsilon + t_k) given (K, M) ``tables``: (K, M + 1), the last column for new topics."""
+    """Draw tau_k ~ Dir(v epsilon + t_k) given ``tables`` (K, M); return (K, M + 1), the last column for new topics."""
     prior = concentrations.table * np.append(assignments.topic_weights, assignments.remaining)
     shape = np.tile(prior, (len(tables), 1))
     shape[:, :-1] += tables
