@@ -106,10 +106,10 @@ def _sources() -> list[Path]:
 
 
 def _digest(place: Path | None) -> str:
-    """Return the name of the folder: a digest of the code without comments and docstrings, and of Python's and numba's
-    versions.
+    """Return the name of the folder: a digest of the code and of the versions of Python and numba.
 
-    Parsing all files takes a second, so the result is stored in ``place`` under the digest of the file contents.
+    Comments and docstrings do not affect the digest. Parsing all files takes a second, so the result is stored in
+    ``place`` under the digest of the file contents.
     """
     contents = hashlib.sha256(f"{platform.python_version()} {numba.__version__}\0".encode())
     for path in _sources():
@@ -281,7 +281,10 @@ class Store:
             self._close(lock)
 
     def _wait_for(self, path: Path, does: str) -> int:
-        """Lock a file and return its descriptor; the progress display shows that another process ``does`` the work."""
+        """Lock a file, waiting for other processes, and return its descriptor.
+
+        ``does`` describes the work of the other process in the progress display.
+        """
         lock = _open(path)
         self._locks.add(lock)
         try:

@@ -138,7 +138,7 @@ for _kind in ("numba:compile", "numba:compiler_lock", "numba:run_pass"):
 
 @contextmanager
 def compile_seconds() -> Iterator[list[float]]:
-    """Yield a list to which the duration in seconds of each compilation in the block is appended."""
+    """Yield a list to which, after the block, the total compilation time in seconds is appended, if it is not 0."""
     seconds: list[float] = []
     with event.install_timer("numba:compile", seconds.append):
         yield seconds

@@ -137,7 +137,8 @@ def index_at(weights, first, last, u):
     """Return the index, from ``first`` to ``last``, at which the cumulative weight exceeds ``u`` >= 0, and a remainder.
 
     The remainder is u minus the weights before the index. If u is uniform on [0, sum of the weights), the index is
-    drawn with probability proportional to weights[first:last + 1]. If rounding exceeds the sum, the index is ``last``.
+    drawn with probability proportional to weights[first:last + 1]. If u exceeds the sum by rounding, the index is
+    ``last``.
     """
     i = first
     while i < last and u >= weights[i]:
@@ -150,9 +151,9 @@ def index_at(weights, first, last, u):
 def index_of(weights, n, u, otherwise):
     """Return the first index among n ``weights`` at which the cumulative weight exceeds ``u`` >= 0.
 
-    If u is uniform on [0, sum of the weights), the index is drawn with probability proportional to the weights. If
-    rounding exceeds the sum, the index of the last positive weight is returned. If no weight is positive, ``otherwise``
-    is returned.
+    If u is uniform on [0, sum of the weights), the index is drawn with probability proportional to the weights. If u
+    exceeds the sum by rounding, the index of the last positive weight is returned. If no weight is positive,
+    ``otherwise`` is returned.
     """
     chosen = otherwise
     for i in range(n):

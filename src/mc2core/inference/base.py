@@ -22,6 +22,7 @@ class State(ABC):
     Attributes
     ----------
     model : Model
+        Model of the run.
     cluster : (J,) int
         Current cluster of each document.
     progress : float

@@ -137,7 +137,8 @@ def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator)
 def join_nearest(content: sp.csr_matrix, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
     """Return ``cluster`` (J,) with unassigned documents (-1) assigned to the cluster of the nearest centre.
 
-    Centres are means of the square roots of word frequencies. Documents without words remain unassigned.
+    Centres are means of the square roots of word frequencies, scaled to length 1. Documents without words remain
+    unassigned.
     """
     joined = cluster.astype(np.int32)
     seated = np.flatnonzero(cluster >= 0)

@@ -137,7 +137,7 @@ _COUNTED_BLOCK = 256  # documents per block of work of a thread
 
 @kernel
 def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
-    """Write the topic counts of documents first..last-1 from index start[j] on, and the number of entries to size."""
+    """Write the topics and counts of documents j = first..last-1 from ``start[j]`` on, and their number to ``size[j]``."""
     n_j = np.zeros(n_topics, np.int32)
     for j in range(first, last):
         for i in range(start[j], start[j + 1]):
@@ -179,7 +179,7 @@ def count_topics(assignments: Assignments, pool: Executor | None = None) -> Topi
 
 
 # -- words in topics ------------------------------------------------------------------------------------------
-_SAMPLED = 10_000  # sampled cells (at most twice as many) by which words are divided among threads
+_SAMPLED = 10_000  # number of cells (up to twice as many) sampled to divide the words among threads
 
 
 @kernel

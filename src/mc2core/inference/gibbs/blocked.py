@@ -269,7 +269,7 @@ def draw_measures(
 # -- clusters of documents given the measures -----------------------------------------------------------------
 _FLOOR = np.float32(1e-37)  # smallest probability mass of a word in a cluster
 _HOPELESS = 45.0  # gap in nats to the current cluster from which a cluster is discarded
-_WORDS_AT_ONCE = 16  # words between two checks for hopeless clusters
+_WORDS_AT_ONCE = 16  # number of words between two checks for clusters to discard
 
 
 @record

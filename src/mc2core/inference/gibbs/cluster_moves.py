@@ -6,12 +6,12 @@ the product of the posterior predictives of its documents, each given the docume
 
 A move draws two documents i and j. If both are in one cluster, the move proposes to split this cluster; otherwise it
 proposes to merge their clusters. Document i starts component 0 and document j starts component 1. All other documents
-of the clusters join component c in random order, with probability proportional to
+of these clusters follow in random order. Each is assigned to component c with probability proportional to
 
     w_c = (n_c + b) f_c(x) p(t | documents of component c)           (sequential allocation, Dahl 2005).
 
-A merge makes the same pass, but each document joins the component of its current cluster. Let w be the weight of a
-document in the union of both components. Then a split has the Metropolis-Hastings ratio
+A merge makes the same pass, but each document is assigned to the component of its current cluster. Let w be the weight
+of a document in the union of both components. Then a split has the Metropolis-Hastings ratio
 
     alpha (1 - K / N) p(x_j, t_j) / w(j)  prod over all other documents of (w_0 + w_1) / w,
 
@@ -78,7 +78,10 @@ def _gather(stream, i, j, cluster, members):
 
 @inner_kernel
 def _allocate(stream, members, n, is_split, documents, contexts, clusters, priors, work, component):
-    """Draw the components of a split, or reproduce the components of a merge; return the log ratio without alpha."""
+    """Draw the components of a split, or assign the documents of a merge to their current clusters.
+
+    Returns the log Metropolis-Hastings ratio of the split without the factor alpha (1 - K / N).
+    """
     cluster, weight, result, chosen = documents.cluster, work.weight, 0.0, 0
     for position in range(n):
         d = members[position]

@@ -9,8 +9,8 @@ where each integral is estimated. The posterior of tau_k is approximated by norm
 g_m. Here g = (v eps + u) / (v + u.), and u are the expected tables for the parameters omega g. The shape e_m is the
 curvature of the log posterior of tau_km at g: v eps_m plus the expectation minus the variance of the tables. The
 estimate of the integral is the integrand at g divided by the approximate density. It can compare two clusterings of the
-same topics, each with its best omega. It cannot compare states with different topics. It is the density of a single
-assignment of tokens, and a state with more topics has more assignments of about the same density.
+same topics, each with its best omega. It cannot compare states with different topics, because it is the density of a
+single assignment of tokens, and with more topics, more assignments have about the same density.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ If there are at most N clusters, n_k + alpha / N and alpha (1 - K / N) replace n
 The appendix has two misprints: it sums v eps_m over the topics in use although the Dirichlet's total is v, and the
 counts in its new-cluster term are wrong. The tests confirm the formula above.
 
-Counts are stored topic by topic. One vector loop can therefore weight all clusters for one topic of the document. For
-few tokens, a ratio of gamma functions is a short product, and one logarithm is taken of the products of many topics.
-For more tokens, the ratio is one Stirling series minus a stored log-gamma.
+Counts are stored topic by topic, so that one vector loop computes a topic's factors for all clusters. If a document has
+few tokens in a topic, the ratio of gamma functions is a short product, and a single logarithm is taken of the product
+over many topics. Otherwise, the log ratio is one Stirling series minus a stored log-gamma.
 
 **Given tau**, at the document level and with theta summed out, a second move draws z_j from
 

@@ -44,17 +44,17 @@ class Gibbs(Engine):
         "collapsed", which is its default. Observations need "collapsed" or "interleaved".
     start_topics : int in [1, 2147483647] or None, default None
         Largest number of topics in the starting state. None means 50. With a document level, None means that a start
-        with few topics and a start with many topics are compared on held-out documents. Few topics are the cube root of
-        the number of tokens, or more if documents are few and long. Many topics are four times the cube root. The start
-        with many topics is used if it is better by one standard error.
+        with few topics and a start with many topics are compared on held-out documents. The smaller number is the cube
+        root of the number of tokens, or more if documents are few and long. The larger number is four times the cube
+        root. The start with many topics is used if it predicts better by one standard error.
     start_clusters : int in [1, 2147483647] or None, default None
-        Largest number of clusters in the starting state. It must not be set if n_clusters of the model is set, which
-        replaces it. None means 20. With a document level, None means that starts with 20 and with 100 clusters (at most
-        one per ten documents) are compared on held-out documents, and 100 are used if they are better by 1 % and by
-        three standard errors. If n_clusters is set, there are three starts with twice this number, and the best one is
-        used. There is only one start for fewer than a hundred documents, with few topics, and for more than a million
-        tokens, with many. If the model uses embeddings, the clusters of the starting states are found by them, and
-        there are five times 20, or five times start_clusters, up to one cluster per ten documents.
+        Largest number of clusters in the starting state. It must not be set if the model has n_clusters. None means 20.
+        With a document level, None means that starts with 20 and with 100 clusters (at most one per ten documents) are
+        compared on held-out documents. 100 clusters are used if they predict better by 1 % and by three standard
+        errors. If the model has n_clusters, the best of three starts with twice this number is used. Corpora of fewer
+        than a hundred documents have only one start, with few topics. Corpora of more than a million tokens have only
+        one start, with many topics. If the model has embeddings, the starting clusters are clusters of the embeddings.
+        Their number is five times start_clusters (or five times 20), but at most one per ten documents.
     n_shards : int in [1, inf) or None, default None
         Number of parts into which Spark splits the corpus (docs/how_to/spark.md). It needs the kernel "parallel". With
         None, Spark is not used. The result does not depend on this setting.

@@ -65,8 +65,7 @@ _CERTAIN = 37.0  # mean from which a Poisson number is taken to be above 0: exp(
 def smallest_topic(n_tokens: int, eta: float) -> float:
     """Return the weight above which a topic is active.
 
-    Nearly all topics in use have a larger weight. The number of active topics grows with the square root of the number
-    of tokens.
+    Nearly all topics in use have a larger weight. At most 10 sqrt(n_tokens) topics can be active.
     """
     return smallest_atom(0.1 / math.sqrt(n_tokens), eta)
 

@@ -169,7 +169,7 @@ def _add_draw(m, w, sign, counts, constants, weights):
 
 @numba.njit(inline="always")
 def _pick(u, weights, n):
-    """Return the index at the cumulative weight ``u`` among the first n weights; the last index if rounding exceeds."""
+    """Return the index below n at the cumulative weight ``u``; n - 1 if ``u`` exceeds the sum by rounding."""
     i = 0
     while i < n - 1 and u >= weights[i]:
         u -= weights[i]

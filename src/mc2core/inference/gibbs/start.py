@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 BURN_IN = 20
 #: number of sweeps after the burn-in, in which all variables are updated, if several starts are compared
 COMPARED = 20
-# sweeps of a start after which topics are consolidated; the many topics of few long documents never are
+# sweeps of a start after which topics are consolidated, except for few long documents (:func:`_topics_by_words`)
 _CONSOLIDATING = (20, 25, 30, 35, 40)
 # default number of clusters of a start
 _CLUSTERS = 20

@@ -116,10 +116,10 @@ class GibbsState(State):
     omega : float
         Document concentration; infinite without a document level.
     log_joint : float
-        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out. It sums the log
-        probabilities of the partition, of topics in clusters and of words in topics (both Dirichlet-multinomial) or
-        observations, and of the contexts (with base measures). With a document level, it is conditional on tau and
-        omega too, and theta is integrated out.
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out. It is the sum of
+        the log probabilities of the partition, of topics in clusters, of words or observations in topics, and of the
+        contexts (with base measures). With a document level, it is also conditional on tau and omega, and theta is
+        integrated out.
     """
 
     model: TopicModel

@@ -137,9 +137,9 @@ def draw_dirichlet_process_concentration(
 ) -> float:
     """Draw the concentration of a Dirichlet process given its numbers of atoms and draws (Escobar and West 1995).
 
-    For alpha, ``n_atoms`` is the number K of clusters and ``n_draws`` is the number J of documents. For eta, they are
-    the number M of topics and the number o_.. of tables. If ``n_draws`` is 0, the result is a draw from the prior. A.2
-    prints Beta(alpha_1 + 1, J).
+    For alpha, ``n_atoms`` is the number K of clusters and ``n_draws`` is the number J of documents; the auxiliary
+    variable is the Beta(alpha_1 + 1, J) of A.2. For eta, they are the number M of topics and the number o_.. of tables.
+    If ``n_draws`` is 0, the result is a draw from the prior.
     """
     if n_draws == 0:
         return _within_range(rng.gamma(prior.shape, 1.0 / prior.rate))
