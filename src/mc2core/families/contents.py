@@ -60,7 +60,7 @@ from mc2core.families.kernels import BETA_BERNOULLI, GAMMA_POISSON, GAUSS_WISHAR
 
 # number of factors, each below 1e19, that are multiplied before a logarithm is taken
 _TOGETHER = 16
-# number of factors without this bound that are multiplied before a logarithm is taken
+# number of factors of a wider range that are multiplied before a logarithm is taken
 _FEW_TOGETHER = 8
 # largest count whose factors are multiplied one by one
 _MAX_FACTORS = 100.0
@@ -74,7 +74,7 @@ _NEAR_WHOLE = 1e-6  # largest distance from an integer that is rounded off in a 
 
 @record
 class ContentTables(NamedTuple):
-    """Statistics and density terms of topics, one column per topic; columns without observations have the prior's.
+    """Statistics and density terms of topics, one column per topic. All sums include the statistics of the prior.
 
     NG, GP, BB and GW abbreviate the Normal-Gamma, Gamma-Poisson, Beta-Bernoulli and Gauss-Wishart families. Arrays that
     a family does not need are empty or unused.
@@ -82,9 +82,9 @@ class ContentTables(NamedTuple):
 
     code: int  # code of the family
     n: np.ndarray  # (columns,) float64: number of observations; not an integer if it is an expectation
-    first: np.ndarray  # (D, columns) float64: sum of x, plus the prior's
-    second: np.ndarray  # (D, columns) float64: sum of x**2 / 2 (NG), e (GP) or 1 - x (BB), plus the prior's
-    scatter: np.ndarray  # (columns, D, D) float64: upper triangles of the sum of x x', plus the prior's (GW)
+    first: np.ndarray  # (D, columns) float64: sum of x
+    second: np.ndarray  # (D, columns) float64: sum of x**2 / 2 (NG), e (GP) or 1 - x (BB)
+    scatter: np.ndarray  # (columns, D, D) float64: upper triangle of the sum of x x' of each topic (GW)
     inverse: np.ndarray  # (D (D + 1) / 2, columns) float64: inverse factor W, row by row (GW)
     room: np.ndarray  # (D + 1, D) float64: scratch (GW)
     mean: np.ndarray  # (D, columns) float64: mu (NG), 1 / (b - e) (GP) or W mu (GW)

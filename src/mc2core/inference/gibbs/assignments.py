@@ -137,7 +137,7 @@ _COUNTED_BLOCK = 256  # documents per block of work of a thread
 
 @kernel
 def _count_topics(first, last, start, topic, n_topics, size, row_topic, row_count):
-    """Write the topics and counts of documents j = first..last-1 from ``start[j]`` on, and their number to ``size[j]``."""
+    """Write the topics and counts of documents j = first..last-1 from ``start[j]`` on, and their number to ``size``."""
     n_j = np.zeros(n_topics, np.int32)
     for j in range(first, last):
         for i in range(start[j], start[j + 1]):
