@@ -1,6 +1,6 @@
 """All contexts of a corpus in one matrix, as engines and scores use them.
 
-The statistics of all contexts form one CSR matrix (J, D), where D is the sum of the dimensions of the families, and the
+The statistics of all contexts form one CSR matrix (J, D), where D is the sum of the dimensions of the families. The
 natural parameters of K clusters form one dense matrix (K, D). Contexts are independent given the cluster, so log
 likelihoods, log marginals and divergences are summed over contexts.
 """

@@ -3,8 +3,8 @@
 Topics that start as clusters of words can have two errors, which sweeps of single tokens hardly correct:
 
 * One true topic is split into two, which share its words or its documents. Each topic is paired with the topic of the
-  most similar documents and with the topic of the most similar words. A pair is merged if the product of two factors is
-  above 1: the density ratio of the merged and the current state (:mod:`mc2core.inference.gibbs.topic_moves`), and the
+  most similar documents and with the topic of the most similar words. A pair is merged if r q > 1. Here r is the
+  density ratio of the merged and the current state (:mod:`mc2core.inference.gibbs.topic_moves`), and q is the
   probability of drawing the two current topics by sequential allocation.
 * A topic is an artefact that consists of a few words of several other topics. Its tokens are distributed among all
   other topics, one by one, each given the tokens before it. The product of the sums of their weights,

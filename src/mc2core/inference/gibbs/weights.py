@@ -13,7 +13,7 @@ With pi summed out, K clusters in use and b = alpha / N, a partition of J docume
     p(z) = N! / (N - K)! G(alpha) / G(alpha + J) prod_k G(n_k + b) / G(b)
          = G(alpha) / G(alpha + J) prod_{i < K} alpha (1 - i / N) prod_k G(n_k + b) / G(1 + b)
 
-Therefore, a further document joins a cluster of n_k documents with a probability proportional to n_k + b, and a new
+Therefore, the next document is in a cluster of n_k documents with a probability proportional to n_k + b. It is in a new
 cluster with a probability proportional to alpha (1 - K / N). With N = infinity, the same code computes the Dirichlet
 process.
 
