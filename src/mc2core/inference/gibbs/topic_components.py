@@ -185,7 +185,7 @@ def _expect_tables_of(which, k, n_j, n_documents, constants, parts):
 
 @inner_kernel
 def _expect_tables(constants, parts):
-    """Set ``tables`` to the expected tables per component and cluster at the estimated shares, and set ``shape``."""
+    """Compute ``tables`` and ``shape`` of both components in each cluster, at the estimated shares."""
     parts.tables[:] = 0.0
     parts.shape[:] = 0.0
     for which in range(2):
