@@ -268,7 +268,7 @@ def draw_measures(
 
 # -- clusters of documents given the measures -----------------------------------------------------------------
 _FLOOR = np.float32(1e-37)  # smallest probability mass of a word in a cluster
-_HOPELESS = 45.0  # gap in nats to the current cluster from which a cluster is discarded
+_DISCARD_GAP = 45.0  # gap in nats to the current cluster from which a cluster is discarded
 _WORDS_AT_ONCE = 16  # number of words between two checks for clusters to discard
 
 
@@ -358,12 +358,12 @@ def _weigh_words(words, log_mass, here, work):
     """Add the log factors of the document's words to its weights; return the number of clusters not discarded.
 
     The weight of a cluster starts at ln pi + ln f(x_j) and only decreases as words are added, because ``log_mass`` is
-    at most 0. A cluster is discarded once its weight is ``_HOPELESS`` below the final weight of the document's current
-    cluster ``here``. Its probability is then below 1e-19, less than the rounding error of the sum.
+    at most 0. A cluster is discarded once its weight is ``_DISCARD_GAP`` below the final weight of the current
+    cluster, ``here``. Its probability is then below 1e-19, less than the rounding error of the sum.
     """
     weight, candidates, moving = work.weight, work.candidates, work.moving
     n_words, n_clusters = words.size, weight.size
-    least = weight[here] - _HOPELESS
+    least = weight[here] - _DISCARD_GAP
     for c in range(n_words):
         least += moving[c] * np.float64(log_mass[words[c], here])
     n_candidates = 0
@@ -406,7 +406,7 @@ def _exponentiate(weight, candidates, n_candidates):
 
 
 @kernel(fastmath={"contract"})
-def draw_clusters(key, first, last, documents, topic, topics, factors, log_context, is_active, cluster):
+def draw_clusters(key, first, last, documents, topic, topics, factors, log_context, active_column, cluster):
     """Draw the clusters z_j of documents first..last-1 among the active clusters, and write their columns to
     ``cluster``.
 
@@ -421,14 +421,14 @@ def draw_clusters(key, first, last, documents, topic, topics, factors, log_conte
     factors : LogFactors
     log_context : (last - first, K) float64
         Log likelihood of each document's contexts in each active cluster; (0, K) without contexts.
-    is_active : (K',) int32
+    active_column : (K',) int32
         Column of each active cluster; -1 for small clusters.
     """
     stream = np.zeros(2, np.uint64)
     work = _document_work(first, last, documents, factors.pi.size)
     weight, candidates = work.weight, work.candidates
     for j in range(first, last):
-        here = is_active[cluster[j]]
+        here = active_column[cluster[j]]
         if here < 0:
             continue
         # loops, since numba also compiles the error message of an array assignment, which takes seconds
@@ -543,8 +543,8 @@ def _move_documents(
     document, nothing is changed.
     """
     active, n_active = measures.active, len(measures.active)
-    is_active = np.full(measures.n_clusters, -1, np.int32)
-    is_active[active] = np.arange(n_active, dtype=np.int32)
+    active_column = np.full(measures.n_clusters, -1, np.int32)
+    active_column[active] = np.arange(n_active, dtype=np.int32)
     factors = _log_factors(measures, pool)
     natural = contexts.natural(assignments.cluster, measures.n_clusters)[active]
     parameters = contexts.draw_parameters(natural, rng)
@@ -557,11 +557,11 @@ def _move_documents(
             log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
         topics = measures.topics
         return draw_clusters(
-            key, first, last, documents, assignments.topic, topics, factors, log_context, is_active, chosen
+            key, first, last, documents, assignments.topic, topics, factors, log_context, active_column, chosen
         )
 
     failed = max(in_blocks(pool, move, len(chosen), _DOCUMENT_BLOCK))
-    moves = is_active[assignments.cluster] >= 0
+    moves = active_column[assignments.cluster] >= 0
     if failed < 0:
         cluster = assignments.cluster.copy()
         cluster[moves] = active[chosen[moves]]  # indexing by ``moves`` is needed since there may be no active cluster

@@ -36,9 +36,9 @@ from mc2core.inference.gibbs.tokens import TopicConstants
 from mc2core.inference.gibbs.topic_components import (
     Tokens,
     allocate_sequentially,
-    forget_words,
     list_cells,
     list_tokens,
+    reset_word_counts,
 )
 from mc2core.inference.gibbs.topic_moves import TopicSlots, keep_merge, new_components, weigh_merge
 from mc2core.inference.gibbs.weights import Concentrations
@@ -71,7 +71,7 @@ def _merge(key, pairs, end, tokens, topics, constants, parts):
         log_q, n_words = allocate_sequentially(
             stream, n, fixed, first_topic, -log_ratio, eps, tokens, constants, parts, None
         )
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
         if log_ratio + log_q > 0.0:
             end = keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts)
 
@@ -120,7 +120,7 @@ def count_document(j, start, tokens, n_j):
 
 
 @inner_kernel
-def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
+def log_probabilities(m, members, n, start, n_wm, n_m, tau, tokens, constants):
     """Return two log probabilities of the n ``members`` of topic m, given tau, with theta and psi summed out.
 
     The first is the log joint probability of their words and of their assignment to m. The second is the sum over
@@ -152,7 +152,7 @@ def log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants):
 
 
 @inner_kernel
-def share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
+def reassign_tokens(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new):
     """Draw topics other than m for the n ``members`` of topic m, write them to ``new``, and update the counts.
 
     Returns the sum over members of ln of the total weight of the topics.
@@ -210,8 +210,8 @@ def _remove(key, order, most, start, n_wm, n_m, tau, tokens, constants):
             continue
         streams.seek(stream, key, m)
         n = _gather(m, tokens, members)
-        kept, chosen = log_with(m, members, n, start, n_wm, n_m, tau, tokens, constants)
-        shared = share_out(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new)
+        kept, chosen = log_probabilities(m, members, n, start, n_wm, n_m, tau, tokens, constants)
+        shared = reassign_tokens(stream, m, members, n, start, n_wm, n_m, tau, tokens, constants, new)
         if not shared > kept - chosen:
             _put_back(m, members, n, n_wm, n_m, tokens, new)
             continue

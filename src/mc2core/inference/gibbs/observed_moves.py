@@ -31,7 +31,7 @@ from mc2core.inference.gibbs.topic_components import (
     gather,
     list_tokens,
 )
-from mc2core.inference.gibbs.topic_moves import MAX_ALLOCATED, draw_token, log_ratio_of, new_components, place_of
+from mc2core.inference.gibbs.topic_moves import MAX_ALLOCATED, draw_token, index_among, log_ratio_of, new_components
 from mc2core.inference.gibbs.weights import Concentrations
 
 _partner_share = topic_moves.partner_share.py_func  # the Python function also accepts arrays
@@ -130,7 +130,7 @@ class ObservedMoves:
             return False
         n, eps = gather(m, m, tokens, parts), float(self.eps[m])
         parts.tau[:] = self.tau[m]
-        log_q = self._allocate_sequentially(stream, n, place_of(n, i, parts.members), -1, -np.inf, eps)
+        log_q = self._allocate_sequentially(stream, n, index_among(n, i, parts.members), -1, -np.inf, eps)
         natural = self._of_components(n)
         if parts.size[1] == 0:
             return False
@@ -175,7 +175,7 @@ class ObservedMoves:
         log_u = math.log(_uniform(stream))
         if not log_u < log_ratio:  # the probability of the components can only lower the ratio
             return False
-        fixed = place_of(n, i, parts.members)
+        fixed = index_among(n, i, parts.members)
         if not log_u < log_ratio + self._allocate_sequentially(stream, n, fixed, a, log_u - log_ratio, eps):
             return False
         tokens.topic[parts.members[:n]] = a

@@ -137,7 +137,7 @@ def count_components(n, parts):
 
 
 @inner_kernel
-def forget_words(n_words, parts):
+def reset_word_counts(n_words, parts):
     """Reset the word counts of both components to 0."""
     for i in range(n_words):
         parts.n_w[parts.words[i], 0] = 0

@@ -52,7 +52,6 @@ from mc2core.inference.gibbs.topic_components import (
     count_components,
     draw_shares,
     estimate_components,
-    forget_words,
     gather,
     list_cells,
     list_tokens,
@@ -60,6 +59,7 @@ from mc2core.inference.gibbs.topic_components import (
     log_eps_ratio,
     log_tau_ratio,
     log_words_ratio,
+    reset_word_counts,
 )
 from mc2core.inference.gibbs.weights import Concentrations
 
@@ -144,12 +144,12 @@ def weigh_partners(m, n_slots, tokens, topics, constants, parts):
     parts.component[:n] = 0
     n_words = count_components(n, parts)
     total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
-    forget_words(n_words, parts)
+    reset_word_counts(n_words, parts)
     return total
 
 
 @inner_kernel
-def weigh_back(m, n, n_words, n_slots, tokens, topics, constants, parts):
+def reverse_partner_weights(m, n, n_words, n_slots, tokens, topics, constants, parts):
     """Return the partner weights of the merge that reverses a split: of component 1, and of all other topics in sum."""
     total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, parts)
     product = constants.s * (n + constants.vs)
@@ -190,7 +190,7 @@ def draw_token(stream, n_slots, tokens):
 
 
 @inner_kernel
-def place_of(n, token, members):
+def index_among(n, token, members):
     """Return the index of a token among the first n members, by binary search."""
     first, last = 0, n - 1
     while first < last:
@@ -279,7 +279,7 @@ def weigh_merge(a, b, tokens, topics, constants, parts):
     n_words = count_components(n, parts)
     estimate_components(n, eps, tokens, constants, parts)
     log_ratio = -log_ratio_of(log_words_ratio(n_words, constants, parts), eps, constants, parts)
-    forget_words(n_words, parts)
+    reset_word_counts(n_words, parts)
     return log_ratio, n, eps
 
 
@@ -292,10 +292,10 @@ def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constant
     n, eps = gather(m, m, tokens, parts), topics.eps[m]
     for k in range(parts.tau.size):
         parts.tau[k] = topics.tau[m, k]
-    fixed = place_of(n, i, parts.members)
+    fixed = index_among(n, i, parts.members)
     log_q, n_words = allocate_sequentially(stream, n, fixed, -1, -np.inf, eps, tokens, constants, parts, None)
     if parts.size[1] == 0:
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
         return False
     estimate_components(n, eps, tokens, constants, parts)
     draw_shares(stream, eps, constants, parts)
@@ -304,13 +304,13 @@ def _try_split(stream, i, max_allocated, n_topics, new, tokens, topics, constant
     log_u = math.log(streams.uniform(stream))
     is_made = log_u < log_ratio
     if is_made:  # the probability of the reverse merge is computed last because it can only lower the ratio
-        weight, total = weigh_back(m, n, n_words, new, tokens, topics, constants, parts)
+        weight, total = reverse_partner_weights(m, n, n_words, new, tokens, topics, constants, parts)
         is_made = log_u < log_ratio + math.log(partner_share(weight, n_topics, total + weight))
     if is_made:
         change = parts.change
         change[0], change[1], change[2], change[3] = m, new, n, n_words
     else:
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
     return is_made
 
 
@@ -331,9 +331,9 @@ def _try_merge(stream, i, max_allocated, n_topics, n_slots, tokens, topics, cons
     # the probability of the components can only lower the ratio; "not <" also rejects a ratio that is NaN
     if not log_u < log_ratio:
         return False
-    fixed = place_of(n, i, parts.members)
+    fixed = index_among(n, i, parts.members)
     log_q, n_words = allocate_sequentially(stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, parts, None)
-    forget_words(n_words, parts)
+    reset_word_counts(n_words, parts)
     if not log_u < log_ratio + log_q:
         return False
     change = parts.change
@@ -367,7 +367,7 @@ def _keep(n_slots, end, tokens, topics, constants, parts):
     a, b, n, n_words = parts.change
     if b == n_slots:
         _keep_split(a, b, n, n_words, tokens, topics, constants, parts)
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
         return n_slots + 1, end
     return n_slots, keep_merge(a, b, end, n, n_words, tokens, topics, constants, parts)
 

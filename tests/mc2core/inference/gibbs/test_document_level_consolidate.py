@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.inference.gibbs.assignments import Assignments, document_start
-from mc2core.inference.gibbs.consolidate import consolidate_topics, log_with, nearest, share_out
+from mc2core.inference.gibbs.consolidate import consolidate_topics, log_probabilities, nearest, reassign_tokens
 from mc2core.inference.gibbs.tokens import TopicConstants
 from mc2core.inference.gibbs.topic_components import Tokens
 from mc2core.inference.gibbs.weights import Concentrations
@@ -50,7 +50,7 @@ def test_how_likely_words_are_with_their_topic_by_its_factors():
     for j, n in ((0, 1), (1, 1), (2, 2)):
         a = OMEGA * TAU[CLUSTER[j], 2]
         known += gammaln(a + n) - gammaln(a)
-    found, chosen = log_with(2, MEMBERS, 4, START, n_wm, n_m, TAU, tokens, constants)
+    found, chosen = log_probabilities(2, MEMBERS, 4, START, n_wm, n_m, TAU, tokens, constants)
     assert found == pytest.approx(known)
     log_p = 0.0
     for i in MEMBERS:
@@ -86,7 +86,7 @@ def test_words_without_topic_have_the_sum_over_all_others():
         tokens, n_wm, n_m, constants = kernel_arguments()
         streams.seek(stream, np.uint64(5), item)
         new = np.full(4, -1, np.int32)
-        estimates.append(share_out(stream, 2, MEMBERS, 4, START, n_wm, n_m, TAU, tokens, constants, new))
+        estimates.append(reassign_tokens(stream, 2, MEMBERS, 4, START, n_wm, n_m, TAU, tokens, constants, new))
         if item < 10:
             topic = TOPIC.copy()
             topic[MEMBERS] = new

@@ -32,11 +32,11 @@ from mc2core.inference.gibbs.topic_components import (
     count_documents,
     draw_shares,
     estimate_components,
-    forget_words,
     gather,
     list_tokens,
     log_documents_ratio,
     log_words_ratio,
+    reset_word_counts,
 )
 from mc2core.inference.gibbs.topic_moves import (
     TopicSlots,
@@ -44,9 +44,9 @@ from mc2core.inference.gibbs.topic_moves import (
     keep_merge,
     log_ratio_of,
     new_components,
+    reverse_partner_weights,
     set_norms,
     split_and_merge_topics,
-    weigh_back,
     weigh_partners,
 )
 from mc2core.inference.gibbs.weights import Concentrations
@@ -206,13 +206,13 @@ def test_a_split_weighs_the_reverse_merge_as_that_merge_does():
             log_q, n_words = allocate_sequentially(*given, -np.inf, eps, tokens, constants, parts, None)
             if parts.size[1] > 0:
                 break
-            forget_words(n_words, parts)
+            reset_word_counts(n_words, parts)
         assert log_q < 0 < parts.size[1]
         estimate_components(n, eps, tokens, constants, parts)
         draw_shares(stream, eps, constants, parts)
-        weight, others = weigh_back(m, n, n_words, 4, tokens, topics, constants, parts)
+        weight, others = reverse_partner_weights(m, n, n_words, 4, tokens, topics, constants, parts)
         _keep_split(m, 4, n, n_words, tokens, topics, constants, parts)
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
         total = weigh_partners(m, 5, tokens, topics, constants, parts)
         assert parts.weights[4] == pytest.approx(weight)
         assert total == pytest.approx(others + weight)
@@ -223,7 +223,7 @@ def test_a_split_weighs_the_reverse_merge_as_that_merge_does():
         n = gather(m, 4, tokens, parts)
         streams.seek(stream, np.uint64(3), item)
         again, n_words = allocate_sequentially(stream, n, fixed, m, -np.inf, eps, tokens, constants, parts, None)
-        forget_words(n_words, parts)
+        reset_word_counts(n_words, parts)
         assert again == pytest.approx(log_q)
         parts.component[:n] = tokens.topic[parts.members[:n]] == 4
         n_words = count_components(n, parts)
