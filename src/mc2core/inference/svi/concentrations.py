@@ -1,4 +1,4 @@
-"""Gamma posteriors of the concentrations with sticks, and priors of those with point estimates."""
+"""Gamma posteriors of the concentrations with sticks, and priors of the concentrations with point estimates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP, TABLE, TOPIC = range(3)
 class ConcentrationPriors:
     """Starting values and Gamma(shape, rate) priors of the concentrations with sticks, in the order alpha, v, eta.
 
-    A concentration c with prior Gamma(a, b) behind n Beta(1, c) sticks v_i has the posterior
+    If a concentration c has the prior Gamma(a, b) and n sticks v_i ~ Beta(1, c), its posterior is
     Gamma(a + n, b - sum_i E ln(1 - v_i)).
     """
 
@@ -29,19 +29,21 @@ class ConcentrationPriors:
 
     @classmethod
     def of(cls, model: MC2, n: int) -> ConcentrationPriors:
-        """Return the priors of the first ``n`` concentrations: all three with tables, else only alpha."""
+        """Return the priors of the first ``n`` concentrations: all three with tables, only alpha without tables."""
         roles = ROLES[:n]
         priors = np.array([model.prior_of(role) for role in roles])
         start, is_learnt = (np.array([of(role) for role in roles]) for of in (model.start_of, model.is_learnt))
         return cls(start, is_learnt, priors[:, 0], priors[:, 1])
 
     def starting_rates(self, stick_arrays: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Return rates of posteriors whose means are the starting values."""
+        """Return the rates for which the posterior means equal the starting values."""
         return (self.shape + [one[0].size for one in stick_arrays]) / self.start
 
     def posteriors(self, rates: np.ndarray, stick_arrays: tuple[np.ndarray, ...]) -> Concentrations:
-        """Return the concentrations given the rates of their posteriors and the sticks; fixed ones keep their
-        values."""
+        """Return the expectations of the concentrations, given the rates of their Gamma posteriors.
+
+        A fixed concentration has its starting value.
+        """
         learnt, a0, b0, b = self.is_learnt, self.shape, self.rate, rates
         a = a0 + [one[0].size for one in stick_arrays]
         kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)
@@ -53,7 +55,7 @@ class ConcentrationPriors:
 
 
 class Concentrations(NamedTuple):
-    """E[c] and E[ln c] of the concentrations, and the divergence of the learnt ones in nats."""
+    """Expectations E[c] and E[ln c] of all concentrations, and the KL divergence of the learnt ones in nats."""
 
     mean: np.ndarray
     mean_log: np.ndarray
@@ -61,7 +63,7 @@ class Concentrations(NamedTuple):
 
 
 def gamma_prior(model: MC2, role: str) -> tuple[float, float] | None:
-    """Return (shape, rate) of a concentration with a point estimate; None if it is fixed."""
+    """Return (shape, rate) of the Gamma prior of a concentration; None if the concentration is fixed."""
     return model.prior_of(role) if model.is_learnt(role) else None
 
 

@@ -13,11 +13,12 @@ from mc2core.families.stacked import StackedContexts
 
 @dataclass(kw_only=True)
 class Expectations:
-    """Expectations under q that all local steps use, as float64.
+    """Expectations under the global posteriors that all local steps use.
 
-    log_group (K,) : E ln beta log_topic_total (M,) : digamma(sum_w lambda_mw) contexts (K, D) : E[t(phi_k)], or (K,
-    columns) for some columns observed (P, M) : E[t(psi_m)] of topics that emit observations, whose ``log_topic_total``
-    is empty; None for words
+    log_group : (K,) float64, expected log cluster weights E ln beta
+    log_topic_total : (M,) float64, digamma(sum_w lambda_mw); empty if topics emit observations
+    contexts : (K, D) float64, E[t(phi_k)], or only some of its columns
+    observed : (P, M) float64, E[t(psi_m)] of topics that emit observations; None for words
     """
 
     log_group: np.ndarray
@@ -27,13 +28,14 @@ class Expectations:
 
 
 class Batch(NamedTuple):
-    """A batch of documents over their distinct words.
+    """A batch of B documents, with the U distinct words that occur in it.
 
-    words : (U,) int64, ascending numbers of the words in the corpus, or of its observations
-    indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
-    contexts : StackedContexts of the documents
-    columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
-    rows : (B,) int, their numbers in the corpus
+    words : (U,) int64, indices of these words (or observations) in the corpus, in ascending order
+    indptr, indices, counts : (B + 1,) int64, (cells,) int32 and (cells,) int32, word counts as a CSR matrix whose
+        columns are ``words``
+    contexts : contexts of the documents
+    columns : (D',) int64, indices of the context columns in the corpus, in ascending order
+    rows : (B,) int, indices of the documents in the corpus
     """
 
     words: np.ndarray
@@ -46,7 +48,7 @@ class Batch(NamedTuple):
 
     @property
     def n_documents(self) -> int:
-        """Number B of documents."""
+        """Number of documents B."""
         return len(self.indptr) - 1
 
     @property
@@ -74,14 +76,15 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
 
 @dataclass
 class DocumentStatistics:
-    """Statistics of documents for the global step; parts are joined by ``+``.
+    """Statistics of documents for the global step; ``+`` combines the statistics of two sets of documents.
 
-    cluster : (B,) int32, the likeliest cluster of each document; -1 if its weights have no finite sum above 0
+    cluster : (B,) int32, likeliest cluster of each document; -1 if its responsibilities are not finite
     log_evidence : float, sum_j ln Z_j in nats
-    n_k : (K,) float64, sum_j mu_jk
-    contexts : (K, D) float64, sum_j mu_jk T(x_j)
-    word_mass : (U, K), R_k(w) = sum_j mu_jk x_jw; empty with a document level
-    shares : (B, K) float64 mu_jk, or None if they are stored by other processes
+    n_k : (K,) float64, expected number of documents per cluster, sum_j mu_jk
+    contexts : (K, D) float64, expected context statistics per cluster, sum_j mu_jk T(x_j)
+    word_mass : (U, K) float64, R_k(w) = sum_j mu_jk x_jw, the expected number of tokens of each word in each cluster;
+        empty with a document level
+    shares : (B, K) float64, responsibilities mu_jk; None if they are stored by other processes
     """
 
     cluster: np.ndarray
@@ -104,7 +107,7 @@ class DocumentStatistics:
 def statistics_of(
     batch: Batch, shares: np.ndarray, log_evidence: np.ndarray, word_mass: np.ndarray
 ) -> DocumentStatistics:
-    """Return the statistics of a batch, given (B, K) mu_jk and (B,) ln Z_j."""
+    """Return the statistics of a batch, given the responsibilities mu_jk (B, K) and ``log_evidence`` ln Z_j (B,)."""
     return DocumentStatistics(
         cluster=np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32),
         log_evidence=float(log_evidence.sum()),
@@ -116,12 +119,12 @@ def statistics_of(
 
 
 def sum_by(number: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return (n, ...) sums of the rows of ``values`` with each number 0..n-1."""
+    """Return the sum of the rows of ``values`` for each group, (n, ...); ``number`` is the group 0..n-1 of each row."""
     total = np.zeros((int(number.max(initial=-1)) + 1, *values.shape[1:]))
     np.add.at(total, number, values)
     return total
 
 
 def renumbered(cluster: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Return ``number[cluster]`` as int32, and -1 where ``cluster`` is -1."""
+    """Return the new clusters ``number[cluster]`` as int32; -1 remains -1."""
     return np.where(cluster >= 0, number[cluster], np.int32(-1))

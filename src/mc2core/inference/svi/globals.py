@@ -1,9 +1,9 @@
 """Global posteriors of SVI-MC2: parameters, expectations, natural-gradient steps and part of the ELBO (docs/model.md).
 
-:class:`Globals` consists of the weights of clusters, topics, contexts, concentrations and the proportions of clusters.
-The three kinds of SVI differ in the proportions, over topics (:class:`.TopicProportions`) or tables
-(:class:`.TableProportions`), in the document level (:class:`.DocumentLevel`), and in the local step
-(:mod:`mc2core.inference.svi.local`), which returns a :class:`LocalStep`.
+:class:`Globals` contains the posteriors of cluster weights, topics, contexts, concentrations and cluster proportions.
+There are three variants of SVI. The proportions are over topics (:class:`.TopicProportions`) or over tables
+(:class:`.TableProportions`). Proportions over topics may be combined with a document level (:class:`.DocumentLevel`).
+Each variant has its own local step (:mod:`mc2core.inference.svi.local`), which returns a :class:`LocalStep`.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from mc2core.inference.svi.words import (
 from mc2core.models import MC2, WORDS
 
 _MIN_SHRINK = 1e-60
-# a topic is in use when half a token is expected in it
+# smallest expected number of tokens of a topic in use
 _MIN_TOKENS = 0.5
-# documents or tokens below which leaving a component out changes no full batch's bound
+# with full batches, removing a cluster or topic with fewer expected documents or tokens does not change the bound
 _NOTHING = 1e-9
 
 
@@ -61,10 +61,10 @@ _NOTHING = 1e-9
 class LocalStep(ABC):
     """Result of a local step on a mini-batch.
 
-    before : expectations that the step used
-    documents : DocumentStatistics
-    topic_words : (U, M) float64, expected tokens of each word in each topic; with tables, it is computed by
-        :meth:`step`
+    before : expectations under the global posteriors before the global step
+    documents : statistics of the documents of the mini-batch
+    topic_words : (U, M) float64, expected number of tokens of each word in each topic; with tables, :meth:`step`
+        computes it
     """
 
     before: Expectations
@@ -73,37 +73,38 @@ class LocalStep(ABC):
 
     @abstractmethod
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        """Take a natural-gradient step of the proportions, in place."""
+        """Update the proportions of ``state`` in place by a natural-gradient step with learning rate ``rate``."""
 
     @abstractmethod
     def log_words(self) -> float:
-        """Return the expected ln p(words) of the tokens under the previous global parameters, in nats."""
+        """Return the expected log probability of the words under the previous global parameters, in nats."""
 
     @abstractmethod
     def change_of_proportions(self, state: Globals, pool: Executor | None) -> float:
-        """Return the change of the bound of these documents by the step of proportions, in nats."""
+        """Return the change of the bound of these documents caused by the step of the proportions, in nats."""
 
 
 @dataclass(kw_only=True)
 class Globals(State):
     """State of SVI: parameters of the global posteriors, and the latest cluster of every document.
 
-    ``group_weights`` are q(beta), as :class:`ClusterWeights` has it. q(psi_m) = Dir(s + shrink topic_words[:, m]); here
-    ``topic_words`` (V, M) are expected tokens divided by ``shrink`` and s is ``topic_word_prior``; if topics emit
-    observations, it has (P, M) expected sums of their statistics. ``n_m`` (M,) are expected tokens of each topic.
-    ``context_counts`` (D, K) are expected statistics of each cluster's contexts divided by ``context_shrink``, and
-    ``context_totals`` (C, K) their sums over each context's columns, not divided. A step that shrinks all counts by 1 -
-    rate changes ``shrink`` and the rows of the batch's words or columns, not the whole table; both numbers are 1
-    between epochs. ``concentration_rates`` are those of Gamma posteriors, of no effect where one is fixed.
+    ``group_weights`` contains the parameters of q(beta) (:class:`ClusterWeights`). The posterior of topic m is
+    Dir(s + shrink topic_words[:, m]), where s is ``topic_word_prior``. ``topic_words`` (V, M) contains expected numbers
+    of tokens divided by ``shrink``; ``n_m`` (M,) contains the expected number of tokens per topic. If topics emit
+    observations, ``topic_words`` (P, M) contains expected sums of their statistics. ``context_counts`` (D, K) contains
+    the expected context statistics per cluster divided by ``context_shrink``. ``context_totals`` (C, K) contains their
+    undivided sums over the columns of each context. A step multiplies all counts by 1 - rate. It does so by changing
+    ``shrink``, so that only the rows of the batch are modified. Both factors are 1 between epochs.
+    ``concentration_rates`` contains the rates of the Gamma posteriors; rates of fixed concentrations are ignored.
 
-    ``cluster`` (J,) int32 is the likeliest cluster of each document at its last visit, or its starting cluster; -1 if
-    there is neither. ``n_updates`` counts mini-batches; ``n_visited`` the documents so far in the current epoch (0
-    between epochs), and ``evidence`` their sum of ln Z_j; ``last_evidence`` is the sum of the last epoch, and ``elbo``
-    the latest, both in nats and NaN before. ``documents`` is None where documents share the proportions of their
-    cluster. ``buffers`` hold nothing between mini-batches.
+    ``cluster`` (J,) int32 is the likeliest cluster of each document in its latest local step, or its starting cluster,
+    or -1. ``n_updates`` is the number of mini-batches so far. ``n_visited`` is the number of documents so far in the
+    current epoch (0 between epochs), and ``evidence`` is the sum of their ln Z_j. ``last_evidence`` is this sum for the
+    last epoch, and ``elbo`` is the latest ELBO. Both are in nats, and NaN before the first epoch. ``documents`` is None
+    without a document level. The contents of ``buffers`` are not needed between mini-batches.
     """
 
-    #: arrays and numbers of a checkpoint, without those of the proportions and of the document level
+    #: arrays and numbers of a checkpoint, except the proportions and the document level
     described: ClassVar[dict[str, Stored]] = {
         "group_weights": Stored("f", "2 K"),  # or the shape given by ``law``
         "concentration_rates": Stored("f", "R"),
@@ -157,12 +158,12 @@ class Globals(State):
         return self.n_visited / len(self.cluster)
 
     def _stored(self) -> dict[str, Any]:
-        """Return, by name, the part of the state that holds each array and number of a checkpoint."""
+        """Return, for each name in a checkpoint, the object whose attribute is stored under this name."""
         parts = [self, self.proportions, *([] if self.documents is None else [self.documents])]
         return {name: part for part in parts for name in part.described}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        # the shrinkage is stored separately, because multiplying by it would change bits
+        # shrink is stored separately, because multiplying by it would change the last bits
         return {name: np.asarray(getattr(part, name)) for name, part in self._stored().items()}
 
     @classmethod
@@ -175,8 +176,10 @@ class Globals(State):
         arrays: Mapping[str, np.ndarray],
         observed: ObservedTopics | None = None,
     ) -> Self:
-        """Restore the state of (J, V) documents and words from :meth:`arrays`. Raises ValueError if sizes or values are
-        invalid."""
+        """Restore a state from its :meth:`arrays`; ``shape`` (J, V) is the number of documents and of words.
+
+        Raises ValueError if sizes or values are invalid.
+        """
         proportions = TopicProportions if settings.n_tables is None else TableProportions
         kinds = [cls, proportions, *([DocumentLevel] if model.document_level else [])]
         law = ClusterWeights(model.n_clusters, is_truncated=settings.n_tables is not None)
@@ -208,7 +211,7 @@ class Globals(State):
         )
 
     def copy(self) -> Self:
-        """Return another state with the same arrays."""
+        """Return a shallow copy: a new state that shares the arrays with this one."""
         other = copy.copy(self)
         other.proportions, other.documents = copy.copy(self.proportions), copy.copy(self.documents)
         return other
@@ -218,7 +221,10 @@ class Globals(State):
         vars(self).update(vars(other))
 
     def rows_of(self, batch: Batch) -> dict[str, Any]:
-        """Return copies of the parts that steps on ``batch`` change. The state must be rescaled before."""
+        """Return copies of the arrays, or of their rows, that steps on ``batch`` change.
+
+        :meth:`rescale` must be called before.
+        """
         tables = {"topic_words": batch.words, "context_counts": batch.columns}
         of_documents = "cluster", "local_cluster", "local_counts"
         return {
@@ -228,7 +234,7 @@ class Globals(State):
         }
 
     def undo_steps(self, batch: Batch, rows: Mapping[str, Any]) -> None:
-        """Undo the steps on ``batch`` since :meth:`rows_of`, in place, except the clusters of its documents."""
+        """Restore, in place, the ``rows`` returned by :meth:`rows_of`; the clusters of the documents do not change."""
         parts = self._stored()
         for name, value in rows.items():
             if name == "topic_words":
@@ -252,19 +258,19 @@ class Globals(State):
 
     @property
     def tau(self) -> TopicProportions:
-        """Topic proportions of a state without tables."""
+        """Proportions over topics; only valid without tables."""
         assert isinstance(self.proportions, TopicProportions)
         return self.proportions
 
     @property
     def theta(self) -> DocumentLevel:
-        """Document level of a state that has one."""
+        """Parameters of the document level; only valid if the model has one."""
         assert self.documents is not None
         return self.documents
 
     @property
     def document_concentration(self) -> float:
-        """Omega; infinite if documents share the proportions of their cluster."""
+        """Document concentration omega; infinite without a document level."""
         return math.inf if self.documents is None else self.documents.document_concentration
 
     @property
@@ -274,19 +280,19 @@ class Globals(State):
 
     @property
     def topic_sums(self) -> np.ndarray:
-        """Sums (P, M) of the statistics of topics that emit observations."""
+        """Expected sums of the statistics of each topic, (P, M), if topics emit observations."""
         return self.shrink * self.topic_words
 
     def topic_sizes(self) -> np.ndarray:
-        """Return (M,) sizes of topics from ``topic_words``, without the factor ``shrink``."""
+        """Return the expected number of tokens or observations per topic, (M,), computed with ``shrink`` = 1."""
         return self.topic_words.sum(axis=0) if self.observed is None else self.observed.sizes(self.topic_words)
 
     def expected_weights(self) -> np.ndarray:
-        """Return E beta, (n,) float64 with n >= K and sum 1; unused clusters come last."""
+        """Return the expected cluster weights E beta, (n,) float64 with n >= K and sum 1; unused clusters are last."""
         return self.law.expected(self.group_weights)
 
     def expectations(self, columns: np.ndarray | None = None) -> Expectations:
-        """Return expectations under the posteriors of this state, for all context columns or ``columns``."""
+        """Return the expectations under the global posteriors, for ``columns`` or for all context columns."""
         if columns is None:
             contexts = self.contexts.expected_parameters(self.natural)
         else:
@@ -301,15 +307,15 @@ class Globals(State):
         return Expectations(log_group=log_group, log_topic_total=log_topic_total, contexts=contexts, observed=observed)
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        """Sticks that depend on the concentrations with Gamma posteriors, in the order alpha, v, eta."""
+        """Return the parameters of the sticks that depend on alpha, v and eta, in this order; v and eta need tables."""
         return self.law.sticks(self.group_weights), *self.proportions.stick_arrays()
 
     def concentrations(self) -> Concentrations:
-        """Return the current values of the concentrations that have stick-breaking weights (alpha, v, eta)."""
+        """Return the posterior expectations of the concentrations with stick-breaking weights (alpha, v, eta)."""
         return self.priors.posteriors(self.concentration_rates, self.stick_arrays())
 
     def fill_scores(self, expected: Expectations, words: np.ndarray, first: int, last: int, scores: np.ndarray) -> None:
-        """Fill rows first..last-1 of ``scores`` (U, M): E ln psi of ``words`` (U,), or scores of observations."""
+        """Fill rows first..last-1 of ``scores`` (U, M) with the expected log probabilities of ``words`` (U,)."""
         if self.observed is not None and expected.observed is not None:
             scores[first:last] = self.observed.scores(expected.observed, words[first:last])
         else:
@@ -317,7 +323,7 @@ class Globals(State):
             fill_log_psi(self.topic_words, self.shrink, words, self.topic_word_prior, total, first, last, scores)
 
     def word_scores(self, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordScores:
-        """Compute the scores of words or observations, in the buffers of the state."""
+        """Compute the scores of words or observations; the returned arrays are in the buffers of the state."""
         scores, weights = (self.buffers.empty(name, len(words), len(self.n_m)) for name in ("scores", "weights"))
         top, total = np.empty(len(words)), expected.log_topic_total
         known = self.topic_words, self.shrink, words, self.topic_word_prior, total
@@ -334,7 +340,7 @@ class Globals(State):
     def divergence(self, pool: Executor | None = None, of_topics: float | None = None) -> float:
         """Return the KL divergence of all global posteriors from their priors, in nats.
 
-        ``of_topics`` : the result of :meth:`topic_divergence`, if it is known.
+        ``of_topics`` is the result of :meth:`topic_divergence`; with None, it is computed.
         """
         concentrations = self.concentrations()
         total = concentrations.divergence
@@ -345,7 +351,10 @@ class Globals(State):
         return total + float(np.sum(self.contexts.kl(self.natural))) + of_topics
 
     def proportions_divergence(self) -> float:
-        """Return the divergence of the proportions, minus the log priors of point estimates, which are at most 0."""
+        """Return the divergence of the proportions minus the log priors of the point estimates, in nats.
+
+        Each log prior is relative to its mode and therefore at most 0.
+        """
         of_clusters = self.proportions.divergence(log_density_of_log(self.topic_word_prior, self.s_prior))
         return of_clusters if self.documents is None else of_clusters - self.documents.penalty()
 
@@ -364,7 +373,7 @@ class Globals(State):
         return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, ROW_BLOCK))
 
     def change(self, batch: Batch, local: LocalStep, pool: Executor | None) -> float:
-        """Return the change of the bound of documents by the step after ``local``, in nats, given their posteriors."""
+        """Return the change of the documents' bound caused by the global step, in nats, with ``local`` fixed."""
         before, after, documents = local.before, self.expectations(batch.columns), local.documents
         total = self.expected_log_words(after, batch.words, local.topic_words, pool) - local.log_words()
         total += float(np.sum(documents.n_k * (after.log_group - before.log_group)))
@@ -374,7 +383,7 @@ class Globals(State):
     def expected_log_words(
         self, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
     ) -> float:
-        """Return sum_wm counts_wm E ln psi_mw in nats; ``counts`` (U, M) at ``words`` (U,)."""
+        """Return sum_wm counts_wm E ln psi_mw in nats, where ``counts`` (U, M) has one row per word of ``words``."""
 
         def work(first: int, last: int) -> float:
             log_psi = np.empty((last - first, counts.shape[1]))
@@ -393,11 +402,11 @@ class Globals(State):
         pool: Executor | None,
         since: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take a natural-gradient step of all parameters except concentrations with sticks, in place; ``scale`` is J /
-        B.
+        """Update all parameters except the concentrations with sticks, in place, by a natural-gradient step.
 
-        It starts from the current state or, if the batch was visited before, from the rows ``since`` then
-        (:meth:`rows_of`), so that its statistics are replaced and not added.
+        ``scale`` is J / B, the number of documents of the corpus divided by the number of the batch. If an earlier pass
+        has already processed the batch, ``since`` contains the rows before that pass (:meth:`rows_of`). The step then
+        starts from these rows and replaces the statistics of the earlier pass.
         """
         if since is not None:
             self.undo_steps(batch, since)
@@ -420,16 +429,16 @@ class Globals(State):
         self.cluster[batch.rows] = cluster
 
     def step_concentrations(self) -> None:
-        """Update q of the concentrations with sticks, in place and exactly."""
+        """Set the posteriors of the concentrations with sticks to their optimum, in place."""
         for i, one in enumerate(self.stick_arrays()):
             self.concentration_rates[i] = self.priors.rate[i] - np.sum(expected_log_sticks(one)[1])
 
     def blend_topic_words(
         self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
     ) -> None:
-        """Set expected tokens to (1 - rate) times themselves plus rate scale ``counts`` (U, M) at ``words`` (U,).
+        """Multiply expected tokens by 1 - rate, then add rate scale ``counts`` (U, M) to the rows ``words`` (U,).
 
-        For observations ``words``, sums of statistics are updated by the shares ``counts`` of topics.
+        For observations, ``counts`` contains topic probabilities. The sums of statistics are updated instead of tokens.
         """
         if self.observed is not None:
             rows, sums = np.arange(len(self.topic_words)), self.observed.sums(words, counts, pool)
@@ -442,7 +451,7 @@ class Globals(State):
             self.rescale()
 
     def blend_contexts(self, columns: np.ndarray, sums: np.ndarray, scale: float, rate: float) -> None:
-        """Update the statistics of contexts in the same way by ``sums`` (K, columns)."""
+        """Multiply context statistics by 1 - rate, then add rate scale ``sums`` (K, columns) to ``columns``."""
         counts = np.ascontiguousarray(sums.T)
         self.context_shrink, _ = blend_rows(self.context_counts, self.context_shrink, columns, counts, scale, rate)
         totals = self.contexts.sums_by_context(counts, columns)
@@ -452,7 +461,7 @@ class Globals(State):
 
     # -- between steps ---------------------------------------------------------------------------------------------
     def rescale(self) -> None:
-        """Multiply the counts by ``shrink``, set it to 1, and compute their totals again."""
+        """Multiply the counts by ``shrink`` and ``context_shrink``, set both to 1, and recompute the totals."""
         if self.shrink != 1.0:
             self.topic_words *= self.shrink
             self.shrink = 1.0
@@ -463,11 +472,12 @@ class Globals(State):
         self.context_totals = self.contexts.sums_by_context(self.context_counts)
 
     def prune(self, pool: Executor | None, is_full: bool) -> None:
-        """Update s if it is learnt, sort clusters by size, and remove clusters and topics that are not in use.
+        """Update s if it is learnt, sort the clusters by size, and remove unused clusters and topics, in place.
 
-        After a full batch, only clusters and topics without any mass are removed, which does not change the bound.
-        Otherwise, clusters that are not the likeliest of any document and topics with less than half a token are
-        removed. All clusters of a finite mixture are kept. With tables, truncations and order do not change.
+        After a full batch, only clusters and topics without documents or tokens are removed, which does not change the
+        bound. With mini-batches, a cluster is removed if it is the likeliest cluster of no document. A topic is removed
+        if its expected number of tokens is below one half. Clusters of a finite mixture are never removed. With tables,
+        the state does not change.
         """
         if self.law.is_truncated:
             return
@@ -485,7 +495,10 @@ class Globals(State):
         self.step_concentrations()
 
     def select(self, clusters: np.ndarray | None = None, topics: np.ndarray | None = None) -> None:
-        """Keep only these clusters, with their documents, and these topics, in this order, in place; None keeps all."""
+        """Keep only these clusters and these topics, in this order, in place; None keeps all.
+
+        Documents of removed clusters get cluster -1.
+        """
         if clusters is not None:
             number = np.full(self.n_clusters, -1, np.int32)
             number[clusters] = np.arange(len(clusters), dtype=np.int32)
@@ -504,7 +517,7 @@ class Globals(State):
                 self.documents.local_counts = np.ascontiguousarray(self.documents.local_counts[:, :, topics])
 
     def scale_counts(self, factor: float) -> None:
-        """Multiply the statistics of the documents so far by ``factor``, in place."""
+        """Multiply all statistics of documents by ``factor``, in place."""
         concentrations = self.concentrations()
         self.topic_words *= factor
         self.n_m *= factor
@@ -516,14 +529,16 @@ class Globals(State):
             self.documents.omega_information *= factor
 
     def set_documents(self, cluster: np.ndarray) -> None:
-        """Replace the documents by others with the clusters (n,), in place."""
+        """Replace the documents by n others, whose clusters are ``cluster`` (n,), in place."""
         self.cluster = cluster
         if self.documents is not None:
             self.documents.forget(len(cluster), len(self.n_m))
 
     def add_columns(self, contexts: StackedContexts, n_words: int) -> None:
-        """Extend the state to ``n_words`` words and the columns of ``contexts``, in place; new columns come last and
-        are empty."""
+        """Extend the state to ``n_words`` words and the columns of ``contexts``, in place.
+
+        New words and columns come last and have zero counts.
+        """
         more = np.zeros((n_words - len(self.topic_words), len(self.n_m)))
         self.topic_words = np.concatenate([self.topic_words, more])
         counts = np.zeros((contexts.dimension, self.n_clusters))
@@ -535,11 +550,11 @@ class Globals(State):
 
 
 def clusters_in_use(state: Globals) -> np.ndarray:
-    """Return the clusters that are the likeliest one of at least one document, ascending."""
+    """Return the clusters that are the likeliest cluster of at least one document, in ascending order."""
     return np.unique(state.cluster[state.cluster >= 0])
 
 
 def topics_in_use(state: Globals) -> np.ndarray:
-    """Return the topics in which at least half a token is expected, ascending; the largest one if there is none."""
+    """Return the topics with at least half an expected token, in ascending order, or else the largest topic."""
     largest = state.n_m.max()
     return np.flatnonzero(state.n_m >= min(_MIN_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)

@@ -1,15 +1,15 @@
 """Merge moves of SVI with a document level: scores of merges, and selection of merges (docs/model.md).
 
-Mean field does not merge two copies of one topic or cluster by itself. Therefore, at the end of an epoch, pairs are
-merged if this does not lower the bound. The change of the bound is computed from the local posteriors of some
-documents, by adding their shares gamma of the two topics, or mu of the two clusters. For topics, it is exact. For
-clusters, the score (:class:`UnionScore`, also used by birth moves) is far below the gain of the bound, because the
-bound is convex in E ln tau and documents change their topics with their cluster. It only determines which pairs are
+Mean-field steps do not merge two copies of one topic or cluster. Therefore, at the end of an epoch, pairs of topics or
+clusters are merged if this does not lower the bound. The change of the bound is computed from the local posteriors of
+some documents, with the probabilities gamma of the two topics, or mu of the two clusters, added up. For topics, this
+change is exact. For clusters, the score (:class:`UnionScore`, also used by birth moves) is far below the true gain of
+the bound, because documents of a merged cluster also change their topics. The score only determines which pairs are
 proposed, and in which order.
 
 Disjoint pairs are selected, the best first, and merged together. Then the local posteriors and omega are updated, with
-and without the merges, because fewer clusters need a smaller omega. If the bound is lower with the merges, the better
-half of the pairs is tried, and so on.
+and without the merges, because fewer clusters need a smaller omega. If the merges lower the bound, the move is repeated
+with the better half of the pairs, until the bound does not fall or no pair is left.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ from mc2core.inference.svi.proportions import MIN_DOCUMENT_PRIOR
 from mc2core.inference.svi.rising import log_rising, log_rising_factorial
 from mc2core.inference.svi.words import WordScores
 
-# largest number of documents from which the change by a merge is computed with mini-batches, and largest number of
-# their tokens
+# size of the sample that evaluates merges with mini-batches: most documents, most tokens, fewest documents
 _MAX_SAMPLE, _MAX_TOKENS, _MIN_SAMPLE = 1000, 100_000, 100
-# epochs after which topics are merged: at the start, all topics of one cluster are similar mixtures
+# topics are not merged in the first epochs, because all topics of a cluster are then similar mixtures
 _EPOCHS_BEFORE_TOPICS = 3
-# nats per token of the smaller topic that a merge may lose; two topics of equal size without common words lose twice as
-# many. The bound alone would leave one topic per cluster
+# largest loss by a merge of topics, in nats per token of the smaller topic. Two topics of equal size without common
+# words lose twice as much. Without this limit, the bound would leave one topic per cluster
 _MAX_LOSS = math.log(2.0)
-# steps of omega before the bounds with and without a union are compared
+# number of steps of omega before the bounds with and without a merge are compared
 _STEPS_OF_OMEGA = 2
 # number of most similar topics with which each topic is paired
 _NEAR = 4
@@ -53,7 +52,7 @@ _DOCUMENT_BLOCK = 16
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def near_topics(state: Globals) -> np.ndarray:
-    """Return (P, 2) pairs of topics, the smaller index first: each topic with its nearest topics.
+    """Return the pairs of each topic with its nearest topics, (P, 2), with the smaller index first.
 
     Topics are near if their word distributions are similar (Hellinger distance), or if merging their observations loses
     little likelihood.
@@ -74,7 +73,7 @@ def near_topics(state: Globals) -> np.ndarray:
 
 @kernel
 def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
-    """Return (P,) changes of the bound of documents first..last-1 by each merge of two topics, without the words."""
+    """Return the change of the bound of documents first..last-1 for each merge of two topics, (P,), without words."""
     gains = np.zeros(len(pairs))
     for j in range(first, last):
         for i in range(visit.cluster.shape[1]):
@@ -105,8 +104,10 @@ def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
 def topic_gains(
     state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
 ) -> np.ndarray:
-    """Return (P,) nats by which each merge changes the bound. Local posteriors are fixed, except that their counts are
-    added."""
+    """Return the change of the bound for each merge of two topics, (P,), in nats.
+
+    In the local posteriors, the counts of the two topics are added; otherwise, they do not change.
+    """
     own, level = state.tau, state.theta
     s, v, omega, tables = state.topic_word_prior, own.table_concentration, level.document_concentration, own.n_km
     n_words, (one, other) = len(state.topic_words), pairs.T
@@ -136,18 +137,20 @@ def topic_gains(
 
 # -- clusters ------------------------------------------------------------------------------------------------------
 def log_partition(n_k: np.ndarray, alpha: float) -> np.ndarray:
-    """Return (...,) log evidence of documents (..., K) in clusters under their sticks, with clusters in order of size,
-    up to a constant."""
+    """Return the log evidence of the expected numbers of documents ``n_k`` (..., K) under the sticks, (...,).
+
+    The clusters are sorted by size. A constant term is omitted.
+    """
     n_k = -np.sort(-n_k, axis=-1)
     later = np.flip(np.cumsum(np.flip(n_k, -1), -1), -1) - n_k
     return np.asarray(betaln(1.0 + n_k, alpha + later).sum(axis=-1))
 
 
 class UnionScore:
-    """The score of a union of two clusters: nats by which it changes the marginal likelihoods of documents, tables and
-    contexts, given (K,) documents, (K, M) tables and (K, D) natural parameters of all clusters.
+    """Score of a merge of two clusters: the change of the log marginal likelihood of documents, tables and contexts.
 
-    Contexts are left out where ``natural`` is None.
+    The arguments are the expected documents ``n_k`` (K,), the expected tables ``n_km`` (K, M) and the natural
+    parameters of the contexts, ``natural`` (K, D). If ``natural`` is None, contexts are ignored.
     """
 
     def __init__(self, state: Globals, n_k: np.ndarray, n_km: np.ndarray, natural: np.ndarray | None = None) -> None:
@@ -159,12 +162,12 @@ class UnionScore:
         self._alone, self._partition = self._of(n_km, natural), log_partition(n_k, self.alpha)
 
     def _of(self, n_km: np.ndarray, natural: np.ndarray | None) -> np.ndarray:
-        """Return (n,) log scores of clusters with these tables and contexts."""
+        """Return the log marginal likelihood of the tables and contexts of each of n clusters, (n,)."""
         score = log_rising(self.a, n_km).sum(axis=1) - log_rising(self.v, n_km.sum(axis=1))
         return score if natural is None else score + self.contexts.log_marginal(natural)
 
     def gains(self, one: int, others: np.ndarray) -> np.ndarray:
-        """Return (n,) gains of merging cluster ``one`` with each of ``others``."""
+        """Return the score of merging cluster ``one`` with each of the n clusters ``others``, (n,)."""
         natural = self.natural
         natural = None if natural is None else natural[others] + natural[one] - self.contexts.prior
         sizes = np.tile(self.n_k, (len(others), 1))
@@ -181,8 +184,7 @@ class UnionScore:
 
 
 def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return (P, 2) all pairs of clusters, the smaller index first, and (P,) lower bounds on the gain of each merge in
-    nats."""
+    """Return all pairs of clusters, (P, 2), and a lower bound on the gain of each merge in nats, (P,)."""
     shares, score = visit.shares, UnionScore(state, state.n_k, state.tau.n_km, state.natural)
     pairs, gains = [], []
     for k in range(state.n_clusters - 1):
@@ -198,7 +200,7 @@ def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.n
 
 # -- unions --------------------------------------------------------------------------------------------------------
 def apart(pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """Return disjoint pairs: the best pair, the best of the pairs that share no member with it, and so on."""
+    """Return disjoint pairs, selected greedily in descending order of ``gains``."""
     taken: set[int] = set()
     chosen = []
     for p in np.argsort(-gains, kind="stable"):
@@ -210,17 +212,16 @@ def apart(pairs: np.ndarray, gains: np.ndarray) -> np.ndarray:
 
 
 def numbers(pairs: np.ndarray, size: int) -> np.ndarray:
-    """Return (size,) new indices of clusters or topics after merging these pairs, in the order of their first
-    members."""
+    """Return the new index of each cluster or topic after merging ``pairs``, (size,), in order of first members."""
     first = np.arange(size)
     first[pairs[:, 1]] = pairs[:, 0]
     return np.unique(first, return_inverse=True)[1]
 
 
 def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.ndarray:
-    """Merge clusters and topics in place, given the (K,) and (M,) new indices, and sort the clusters by size.
+    """Merge the clusters with equal ``cluster_of`` (K,) and the topics with equal ``topic_of`` (M,), in place.
 
-    Returns (K,) int32, the index of each old cluster after sorting.
+    Sorts the clusters by size. Returns the new index of each old cluster, (K,) int32.
     """
     own, level = state.tau, state.theta
     n_k = sum_by(cluster_of, state.n_k)
@@ -229,7 +230,7 @@ def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.nd
     own.n_km = sum_by(topic_of, sum_by(cluster_of, own.n_km).T).T.copy()
     state.context_counts = sum_by(cluster_of, state.context_counts.T).T.copy()
     state.context_totals = sum_by(cluster_of, state.context_totals.T).T.copy()
-    if not np.array_equal(topic_of, np.arange(len(state.n_m))):  # the largest table stays if no topics are merged
+    if not np.array_equal(topic_of, np.arange(len(state.n_m))):  # avoids a copy of the largest array
         state.topic_words = sum_by(topic_of, state.topic_words.T).T.copy()
     own.topic_weights, state.n_m = sum_by(topic_of, own.topic_weights), sum_by(topic_of, state.n_m)
     state.group_weights = state.law.posterior(n_k[order], state.concentrations().mean[GROUP])
@@ -245,15 +246,15 @@ def merge(state: Globals, cluster_of: np.ndarray, topic_of: np.ndarray) -> np.nd
 
 @dataclass
 class SampledDocuments:
-    """Sampled documents that measure the effect of unions.
+    """Sample of documents on which the bound is evaluated with and without merges.
 
     Attributes
     ----------
-    batch : Batch
-    scale : float, documents of the corpus for each of them
-    pool : Executor or None
-    is_full : whether they are all of a full batch, which continue from the local posteriors that they have
-    columns : (columns,) int64, those of ``batch``, where it is narrowed; else None
+    batch : the sampled documents
+    scale : float, number of documents of the corpus per sampled document
+    pool : executor of threads, or None
+    is_full : bool, whether the sample is a full batch, whose passes continue from the stored local posteriors
+    columns : (D',) int64, context columns of ``batch``; None means all columns
     """
 
     batch: Batch
@@ -264,15 +265,17 @@ class SampledDocuments:
 
     @classmethod
     def of(cls, corpus: Corpus, state: Globals, pool: Executor | None) -> Self:
-        """Take all documents of a full batch, or else an evenly spaced sample."""
+        """Return all documents with full batches; with mini-batches, return an evenly spaced sample."""
         n, is_full = corpus.n_documents, state.settings.batch_size is None
         by_tokens = int(max(_MIN_SAMPLE, _MAX_TOKENS * n / max(corpus.n_tokens, 1)))
         size = n if is_full else min(n, _MAX_SAMPLE, by_tokens)
         return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
     def visit(self, state: Globals, of_topics: float | None = None) -> Visited:
-        """Compute local posteriors of the documents under the current globals; ``of_topics`` as in
-        :meth:`.Globals.divergence`."""
+        """Compute the local posteriors of the documents, and the bound, under the global parameters of ``state``.
+
+        ``of_topics`` is as in :meth:`.Globals.divergence`.
+        """
         level, expected = state.theta, state.expectations(self.columns)
         words = state.word_scores(expected, self.batch.words, self.pool)
         kept = (level.local_cluster, level.local_counts) if self.is_full else None
@@ -283,8 +286,10 @@ class SampledDocuments:
         return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
 
     def with_omega(self, state: Globals) -> Proposal:
-        """Return a copy of the state with its bound. With mini-batches, omega (if learnt) makes some steps with new
-        local posteriors."""
+        """Return a copy of the state with its bound.
+
+        With mini-batches, omega (if it is learnt) is first updated by a few steps, each followed by a local step.
+        """
         trial = state.copy()
         level, visited = trial.theta, self.visit(trial)
         for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
@@ -298,7 +303,7 @@ class SampledDocuments:
 
 
 class Visited(NamedTuple):
-    """Local posteriors under some globals, with the scores they were computed from, and the bound in nats."""
+    """Result of a local step on sampled documents: word scores, local posteriors, and the bound in nats."""
 
     words: WordScores
     candidates: Candidates
@@ -306,7 +311,7 @@ class Visited(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A state, and its bound in nats."""
+    """A proposed state and its bound in nats."""
 
     state: Globals
     bound: float
@@ -316,8 +321,11 @@ _Bounded = TypeVar("_Bounded", bound=Any)
 
 
 def best_unions(now: _Bounded, pairs: np.ndarray, merged: Callable[[np.ndarray], _Bounded]) -> _Bounded:
-    """Return ``merged`` of as many pairs, best first, as do not lower the ``bound``; ``now`` if every merge lowers
-    it."""
+    """Return the first proposal ``merged(pairs)`` whose bound is not lower than the bound of ``now``.
+
+    ``pairs`` is sorted, best first. If a proposal lowers the bound, the number of pairs is halved. If even the merge of
+    one pair lowers it, ``now`` is returned.
+    """
     while len(pairs):
         proposal = merged(pairs)
         if proposal.bound >= now.bound:
@@ -327,7 +335,7 @@ def best_unions(now: _Bounded, pairs: np.ndarray, merged: Callable[[np.ndarray],
 
 
 def merge_pairs(documents: SampledDocuments, now: Proposal, pairs: np.ndarray, of_topics: bool) -> Proposal:
-    """Return the state after as many of these merges of topics, or else of clusters, as do not lower the bound."""
+    """Return the state after the merges of topics, or else of clusters, that :func:`best_unions` accepts."""
 
     def merged(pairs: np.ndarray) -> Proposal:
         trial = now.state.copy()
@@ -340,9 +348,9 @@ def merge_pairs(documents: SampledDocuments, now: Proposal, pairs: np.ndarray, o
 
 
 def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
-    """Update omega, then merge topics, then clusters unless their number is fixed; in place.
+    """Update omega, then merge topics, then merge clusters unless their number is fixed, in place.
 
-    Returns the bound in nats. With mini-batches, it is an estimate from a sample of the documents.
+    Returns the bound in nats. With mini-batches, the bound is an estimate from a sample of the documents.
     """
     documents = SampledDocuments.of(corpus, state, pool)
     now = documents.with_omega(state)

@@ -1,4 +1,4 @@
-"""Logarithms of rising factorials, and expected numbers of tables, for counts that are no whole numbers."""
+"""Logarithms of rising factorials, and expected numbers of tables, for counts that need not be integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from mc2core.compute.kernels import inner_kernel
 from mc2core.compute.special import digamma, log_gamma
 
-# from this value on, differences of log-gamma functions are computed by their series
+# for larger arguments, differences of log-gamma functions are computed by their asymptotic series
 _LARGE = 1e4
 
 
@@ -24,7 +24,7 @@ def log_rising_factorial(a, n):
 
 @inner_kernel
 def expected_tables(a, n):
-    """Return a (digamma(a + n) - digamma(a)), the derivative of :func:`log_rising_factorial` by ln a."""
+    """Return a (digamma(a + n) - digamma(a)), the derivative of :func:`log_rising_factorial` with respect to ln a."""
     if a < _LARGE:
         return a * (digamma(a + n) - digamma(a))
     b = a + n
@@ -44,10 +44,10 @@ def tetragamma(x):
 
 @inner_kernel
 def uncertain_tables(a, n, square):
-    """Return E[a (digamma(a + N) - digamma(a))] for whole numbers N with mean ``n`` and variance n - ``square``.
+    """Return E[a (digamma(a + N) - digamma(a))] for a random integer N with mean ``n`` and variance n - ``square``.
 
-    P(N = 0) is that of a binomial distribution with these moments; positive N are treated to second order about their
-    mean (Teh, Kurihara and Welling 2008).
+    P(N = 0) is taken from a binomial distribution with this mean and variance. For N > 0, the expectation is
+    approximated to second order around the mean (Teh, Kurihara and Welling 2008).
     """
     p = min(square / n, 1.0 - 1e-12)
     log_none = n * (np.log1p(-p) / p if p > 1e-9 else -1.0)
@@ -58,7 +58,7 @@ def uncertain_tables(a, n, square):
 
 
 def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
-    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected tables of documents given their lengths."""
+    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected number of tables of documents of length N_j."""
     return omega * (array_digamma(omega + lengths) - array_digamma(omega))
 
 

@@ -1,4 +1,4 @@
-"""Settings of an engine that a state of SVI uses."""
+"""Settings of the SVI engine that are part of its state."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class RunSettings(NamedTuple):
-    """Settings of the engine that a state uses, with defaults resolved for a corpus.
+    """Settings of the SVI engine, after defaults have been replaced by values for a corpus.
 
-    n_clusters, n_topics : int, the truncations K and M
-    n_tables : int or None, T; None without tables
-    batch_size : int or None, documents of a mini-batch; None is the whole corpus
-    is_joint : bool, whether all globals of tables step at once
-    total_samples : int or None, number of documents in the population (:mod:`mc2core.inference.svi.stream`); None is
-        the size of the corpus
+    n_clusters, n_topics : int, truncations K of clusters and M of topics
+    n_tables : int or None, truncation T of tables per cluster; None without tables
+    batch_size : int or None, number of documents per mini-batch; None means the whole corpus
+    is_joint : bool, whether all global parameters are updated at once (with tables)
+    total_samples : int or None, number of documents in the population (:mod:`mc2core.inference.svi.stream`); None
+        means the size of the corpus
     """
 
     n_clusters: int

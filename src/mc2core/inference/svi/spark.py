@@ -1,9 +1,9 @@
-"""The local step of SVI-MC2 on Spark (UAI16, section 4.3): documents are processed by executors, global parameters by
-this process.
+"""The local step of SVI-MC2 on Spark (UAI16, section 4.3).
 
-A step of :mod:`mc2core.inference.shards` sends the document numbers of a mini-batch, the log likelihoods of its words,
-and the expectations of clusters and contexts. A task assigns its documents with the kernels of the local engine and
-returns sums, which are added here in the order of the shards. So the result depends only on the number of shards.
+Executors process the documents, and this process updates the global parameters. For each mini-batch, it sends the
+indices of the documents, the log likelihoods of the words, and the expectations of clusters and contexts to the
+executors (:mod:`mc2core.inference.shards`). A task assigns its documents with the kernels of the local engine and
+returns sums. They are added in the order of the shards. Therefore, the result depends only on the number of shards.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from mc2core.inference.svi.documents import Batch, DocumentStatistics, Expectati
 
 
 class ShardStatistics(NamedTuple):
-    """Result of a task for the documents of its shard; None if the shard has no document of the batch.
+    """Result of a task for the documents of the batch that are in its shard.
 
-    place, columns : int64, its words and the columns of its contexts among the batch's
-    documents : DocumentStatistics over these words and columns, without shares
+    place : int64, indices of the words of these documents among the words of the batch
+    columns : int64, indices of their context columns among the columns of the batch
+    documents : statistics over these words and columns, without responsibilities
     """
 
     place: np.ndarray
@@ -37,7 +38,10 @@ class ShardStatistics(NamedTuple):
 
 
 def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], rows: np.ndarray) -> Assign:
-    """Return :func:`.direct.assign_documents` for the documents ``rows`` on Spark, without their shares."""
+    """Return a version of :func:`.assign.assign_documents` that assigns the documents ``rows`` on Spark.
+
+    Its results do not contain responsibilities.
+    """
     work = partial(_assign, {name: family_settings(family) for name, family in families.items()})
 
     def assign(
@@ -59,7 +63,7 @@ def assign_on_shards(sharded: ShardedCorpus, families: Mapping[str, Family], row
 def _together(
     shards: Iterable[ShardStatistics | None], log_likelihood: np.ndarray, contexts: np.ndarray
 ) -> DocumentStatistics:
-    """Add the statistics of all shards in order, in the (U, K) words and (K, D') columns of the batch."""
+    """Return the sum of the statistics of all shards, for all words and context columns of the batch."""
     total = None
     for one in shards:
         if one is None:
@@ -76,7 +80,7 @@ def _together(
 def _assign(
     families: Mapping[str, Mapping[str, Any]], shard: Shard, step: Mapping[str, np.ndarray]
 ) -> ShardStatistics | None:
-    """Assign the documents of a step that are in this shard, as a task of Spark; None if there are none."""
+    """Assign the documents of a mini-batch that are in this shard (a task of Spark); None if there are none."""
     name = f"contexts as {json.dumps(families, sort_keys=True)}"
     if name not in shard.kept:
         of = {name: family_from_settings(one) for name, one in families.items()}

@@ -1,9 +1,9 @@
-"""Starts of SVI-MC2: from k-means, from a short Gibbs run, or at random.
+"""Initial states of SVI-MC2: from k-means, from a short Gibbs run, or at random.
 
-Every start has three tables of expected counts: tokens of each word in each topic, tokens of each cluster at each
-table, and documents of each cluster. The posteriors are computed from these as if they were the statistics of the whole
-corpus. With direct assignment, the tokens of a table count for its topic. With a document level, they are converted to
-the expected tables of the documents.
+Every initialisation provides three arrays of expected counts: tokens per word and topic, tokens per cluster and table,
+and documents per cluster. The posteriors are computed from these counts as if they were the statistics of the whole
+corpus. With direct assignment, the tokens at a table are counted for its topic. With a document level, token counts are
+converted to the expected numbers of tables.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from mc2core.inference.svi.settings import RunSettings
 from mc2core.inference.svi.sticks import ClusterWeights, expected_log_weights, stick_posterior
 from mc2core.models import MC2, WORDS
 
-# documents that seeding looks at
+# largest number of documents from which the initial state is computed
 _SAMPLE = 10_000
 _GIBBS_SWEEPS = 20
-# topics of a cluster at the start without tables
+# number of topics per cluster in the initial state without tables
 _NEAREST_TOPICS = 20
-# tokens at a table with another cluster's topic, relative to a table with a topic of the cluster itself
+# tokens at a table with the topic of another cluster, relative to a table with a topic of the same cluster
 _OTHER_SHARE = 0.05
-# nats between a table's topic and any other: a hard table, which costs least
+# natural parameter of the topic of a table, in nats: large enough for a hard table, which is fastest
 _TABLE_CONTRAST = 50.0
 
 
 @dataclass
 class StartAssignments:
-    """Starting assignments of the sampled documents, as counts.
+    """Clusters of the n sampled documents, and counts of their tokens by topic and table.
 
-    cluster : (n,) int, -1 if a document has none
-    topic_words : (V, M) float64, tokens of each word in each topic; of observations (P, M), see :class:`.Globals`
-    table_topic : (K, T) int, the topic that a table serves
-    n_kt : (K, T) float64, tokens at each table
+    cluster : (n,) int, cluster of each document; -1 if it is not assigned
+    topic_words : (V, M) float64, number of tokens per word and topic; for observations (P, M), see :class:`.Globals`
+    table_topic : (K, T) int, topic of each table
+    n_kt : (K, T) float64, number of tokens at each table
     """
 
     cluster: np.ndarray
@@ -68,7 +68,7 @@ def start(
 ) -> Globals:
     """Return the initial state of a run on ``corpus``.
 
-    It is computed from at most 10,000 random documents, whose counts are scaled up to the corpus.
+    The state is computed from at most 10,000 random documents. Their counts are scaled to the size of the corpus.
     """
     rng = streams.generator(seed, "svi.init")
     chosen = np.arange(corpus.n_documents)
@@ -89,7 +89,7 @@ def start(
     n_clusters = settings.n_clusters
     scale = corpus.n_documents / len(assignments.cluster)
     n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
-    order = np.argsort(-n_k, kind="stable")  # as sticks prefer clusters
+    order = np.argsort(-n_k, kind="stable")  # the stick-breaking prior favours the first clusters
     assigned = assignments.cluster >= 0
     has_cluster = np.flatnonzero(assigned)
     sums = members(assignments.cluster[has_cluster], n_clusters)[order] @ some.take(has_cluster).statistics
@@ -130,7 +130,7 @@ def start(
 
 
 def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2) -> TopicProportions:
-    """Return the topic proportions of the clusters in this order."""
+    """Return the initial proportions over topics, with the clusters in ``order``."""
     n_topics = assignments.topic_words.shape[1]
     n_km = np.zeros((len(order), n_topics))
     np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
@@ -147,8 +147,10 @@ def _over_topics(assignments: StartAssignments, order: np.ndarray, scale: float,
 def _over_tables(
     assignments: StartAssignments, order: np.ndarray, scale: float, model: MC2
 ) -> tuple[TableProportions, np.ndarray]:
-    """Return the proportions with tables, and the words of topics. Tables and topics are sorted by size, as sticks need
-    it."""
+    """Return the initial proportions over tables, and the words of topics, with the clusters in ``order``.
+
+    Tables and topics are sorted by size, because the stick-breaking prior favours the first ones.
+    """
     n_topics = assignments.topic_words.shape[1]
     tables = np.argsort(-assignments.n_kt[order], axis=1, kind="stable")
     n_kt = np.take_along_axis(assignments.n_kt[order], tables, axis=1)
@@ -163,10 +165,9 @@ def _over_tables(
 
 
 def _spread_documents(state: Globals, corpus: Corpus) -> None:
-    """Replace tokens by expected tables, and assign the documents that the start did not use to the nearest cluster, in
-    place."""
+    """Convert token counts to expected tables, and assign unsampled documents to the nearest cluster, in place."""
     own, n_k = state.tau, state.n_k
-    # each document has the tables expected of its length, at its cluster's topics
+    # the expected tables of a document depend on its length and are divided among the topics of its cluster
     tables = tables_of_lengths(corpus.document_lengths, state.document_concentration).mean() * n_k
     tokens = own.n_km.sum(axis=1)
     own.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
@@ -191,10 +192,10 @@ def assign_observations(
     seed: int,
     threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n,) clusters of the documents and topics of their observations ``numbers``.
+    """Return the clusters of the documents ``seen``, (n,), and the topics of their observations ``numbers``.
 
-    Observations are clustered by k-means and documents by k-means of these topics, or both are drawn by Gibbs sampling
-    or uniformly.
+    With "seeded", observations are assigned to topics by k-means, then documents to clusters by k-means of the topics.
+    With "gibbs" or "random", clusters and topics are drawn by Gibbs sampling or uniformly.
     """
     if initialisation == "gibbs":
         return assign_by_gibbs(seen, model, settings, seed, threads)
@@ -207,14 +208,14 @@ def assign_observations(
 
 
 def tables_at_start(settings: RunSettings) -> int:
-    """Return the number of topics that each cluster starts with, unless the start uses Gibbs sampling."""
+    """Return the initial number of topics per cluster, for all initialisations except Gibbs sampling."""
     return settings.n_tables or min(_NEAREST_TOPICS, settings.n_topics)
 
 
 def assign_by_gibbs(
     seen: Corpus, model: MC2, settings: RunSettings, seed: int, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n,) clusters of documents and topics of tokens after some sweeps of the interleaved Gibbs sampler."""
+    """Return the clusters of documents and the topics of tokens after 20 sweeps of Gibbs sampling."""
     shared = MC2(
         document_level=False,
         n_clusters=model.n_clusters,
@@ -242,13 +243,14 @@ def assignments_of(
     settings: RunSettings,
     observed: tuple[ObservedTopics, np.ndarray] | None = None,
 ) -> StartAssignments:
-    """Return the starting assignments from clusters z (n,) and topics l (n_tokens,) in CSR order, limited by the
-    truncations.
+    """Return the starting assignments for clusters (n,) of documents and topics (n_tokens,) of tokens in CSR order.
 
-    ``observed`` : all observations and the (n_tokens,) indices of these, if topics emit observations.
+    The largest clusters, topics and tables are kept, as far as the truncations allow. With tables, the last topic is a
+    common topic with a table in every cluster. A token is moved to the common topic if its topic has no table in its
+    cluster. Otherwise, a third of the tokens would have words with low probability at all tables of their cluster.
 
-    Tokens whose topic has no table in their cluster move to a common topic, the last one, which has a table in every
-    cluster. Without it, a third of the tokens would have words with low probability in all tables of their cluster.
+    ``observed`` contains all observations and the indices of the sampled ones, (n_tokens,), if topics emit
+    observations.
     """
     n_clusters, n_topics = settings.n_clusters, settings.n_topics
     n_tables = settings.n_tables or n_topics
@@ -261,7 +263,7 @@ def assignments_of(
     elif n_tables > 1 and n_topics > 1:
         common = n_topics - 1
         table_topic[:, n_tables - 1] = common
-        # the last row and column are for "none", which is -1
+        # index -1, an unassigned token, selects the last row or column
         is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)
         np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
         topic = np.where(is_served[token_cluster, topic], topic, common)
@@ -275,7 +277,7 @@ def assignments_of(
     known &= token_cluster >= 0
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
-    # if several tables of a cluster have the same topic, its tokens are at the first of them
+    # if several tables of a cluster have the same topic, only the first of these tables gets the tokens
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
     return StartAssignments(cluster, topic_words, table_topic, n_kt)
@@ -284,8 +286,7 @@ def assignments_of(
 def _largest_topics(
     token_cluster: np.ndarray, topic: np.ndarray, n_clusters: int, n_tables: int, n_topics: int
 ) -> np.ndarray:
-    """Return (K, T) int: the topics with most tokens in each cluster, repeated from the first if there are fewer
-    topics."""
+    """Return the T topics with most tokens in each cluster, (K, T) int; if T > M, the topics are repeated."""
     known = (topic >= 0) & (token_cluster >= 0)
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
@@ -293,7 +294,7 @@ def _largest_topics(
 
 
 def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
-    """Return labels renumbered by size, largest first, and -1 for labels from ``n_labels`` on."""
+    """Renumber labels by size, largest first; all but the ``n_labels`` largest become -1."""
     order = np.argsort(-np.bincount(labels), kind="stable")
     number = np.argsort(order)
     number[number >= n_labels] = -1
@@ -301,7 +302,7 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
 
 
 def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generator) -> StartAssignments:
-    """Draw clusters and topics of tables uniformly. Topics are the word frequencies times Gamma(1, 1) noise."""
+    """Draw the clusters and the topics of tables uniformly; word counts of topics are frequencies times Gamma noise."""
     n_topics, shape = settings.n_topics, (settings.n_clusters, tables_at_start(settings))
     words = np.asarray(seen.content.sum(axis=0), dtype=np.float64).ravel()
     return StartAssignments(
@@ -315,12 +316,12 @@ def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generat
 def assign_by_seeds(
     seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
 ) -> StartAssignments:
-    """Start from k-means clusters of documents: one common topic of all words, and own topics of each cluster.
+    """Assign documents to clusters by k-means, and define one common topic and several own topics per cluster.
 
-    A cluster has as many own topics as the number of topics allows: its documents are divided into groups by k-means,
-    and each group gives a topic. Half of each count goes to the common topic. The first tables of a cluster have its
-    own topics and the common topic, the others the topics nearest to its words. If there are only as many topics as
-    clusters, each cluster has its own topic and there is no common one.
+    The documents of each cluster are divided into groups by k-means. The words of each group form an own topic of the
+    cluster. Half of each count is moved to the common topic. The first tables of a cluster serve its own topics and the
+    common topic. The other tables serve the topics nearest to the words of the cluster. If there are only as many
+    topics as clusters, each cluster has one own topic, and there is no common topic.
     """
     n_clusters, n_tables, n_topics = settings.n_clusters, tables_at_start(settings), settings.n_topics
     cluster = cluster_documents(seen, some, n_clusters, rng)
@@ -357,5 +358,5 @@ def assign_by_seeds(
 
 
 def _root(counts: np.ndarray) -> np.ndarray:
-    """Return square roots of the row frequencies; rows of zeros stay zero."""
+    """Return the square roots of the relative frequencies in each row; rows of zeros remain zero."""
     return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))

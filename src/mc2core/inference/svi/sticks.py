@@ -1,6 +1,6 @@
 """Stick-breaking weights: the weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1.
 
-A posterior is one array (2, ..., n - 1), float64 > 0: the two parameters of each stick's Beta.
+A posterior is an array (2, ..., n - 1), float64 > 0, with the two parameters of the Beta distribution of each v_i.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ from scipy.special import digamma as array_digamma
 from mc2core.base.storage import Stored
 
 
-# Weights of n atoms are beta_i = v_i prod_{l<i} (1 - v_l) with v_n = 1. A posterior is one array (2, ..., n - 1),
-# float64 > 0: the two parameters of each stick's Beta.
 def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
-    """Return Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1), for (..., n) counts (UAI16, eq.
-    2).
+    """Return the parameters of Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1) (UAI16, eq. 2).
+
+    ``counts`` has the shape (..., n).
     """
     later = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)[..., 1:]
     return np.stack([1.0 + counts[..., :-1], concentration + later])
 
 
 def stick_counts(sticks: np.ndarray, concentration: float) -> np.ndarray:
-    """Return the counts behind sticks, (..., n); under another concentration, the last one is at least 0."""
+    """Return the counts (..., n) from which :func:`stick_posterior` computes ``sticks``.
+
+    If ``sticks`` was computed with a larger or smaller concentration, the last count is inexact, but at least 0.
+    """
     last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
     return np.concatenate([sticks[0] - 1.0, last], -1)
 
@@ -44,7 +46,7 @@ def expected_log_weights(sticks: np.ndarray) -> np.ndarray:
 
 
 def expected_weights(sticks: np.ndarray) -> np.ndarray:
-    """Return E beta_i, (..., n); the last axis sums to 1."""
+    """Return E beta_i, (..., n), which sums to 1 over the last axis."""
     v = sticks[0] / sticks.sum(axis=0)
     one = np.ones((*v.shape[:-1], 1))
     return np.concatenate([v, one], -1) * np.concatenate([one, np.cumprod(1.0 - v, -1)], -1)
@@ -58,11 +60,11 @@ def stick_divergence(sticks: np.ndarray, concentration: float, log_concentration
 
 
 class ClusterWeights(NamedTuple):
-    """Form of the parameters ``q`` of q(beta): sticks, or the Dirichlet of a finite mixture.
+    """Posterior q(beta) of the cluster weights: stick-breaking, or the Dirichlet distribution of a finite mixture.
 
-    * ``n_clusters`` N: beta ~ Dir(alpha / N, ..., alpha / N); q is one row (1, N) and all N clusters stay. *
-    ``is_truncated`` (UAI16): (2, K - 1) sticks; the last cluster has the remaining mass. * Else (2, K) sticks; the
-    remaining mass is the weight of all unused clusters.
+    * If ``n_clusters`` is N, then beta ~ Dir(alpha / N, ..., alpha / N), and the parameters ``q`` have shape (1, N).
+    * If ``is_truncated`` (UAI16), ``q`` has shape (2, K - 1), and the last cluster has the remaining mass.
+    * Otherwise, ``q`` has shape (2, K), and the remaining mass is the weight of all unused clusters.
     """
 
     n_clusters: int | None
@@ -70,38 +72,38 @@ class ClusterWeights(NamedTuple):
 
     @property
     def stored(self) -> Stored:
-        """Description of ``q`` in a checkpoint."""
+        """Type and shape of ``q`` in a checkpoint."""
         return Stored("f", "2 K-1" if self.is_truncated else "2 K" if self.n_clusters is None else "1 K")
 
     def posterior(self, n_k: np.ndarray, alpha: float) -> np.ndarray:
-        """Return q given (K,) expected numbers of documents."""
+        """Return the parameters of q(beta), given the expected number of documents per cluster, (K,)."""
         if self.n_clusters is not None:
             return (alpha / self.n_clusters + n_k)[None]
         return stick_posterior(n_k if self.is_truncated else np.append(n_k, 0.0), alpha)
 
     def n_k(self, q: np.ndarray, alpha: float) -> np.ndarray:
-        """Return (K,) float64: the expected numbers of documents from which q was computed."""
+        """Return the expected number of documents per cluster from which ``q`` was computed, (K,) float64."""
         if self.is_truncated:
             return stick_counts(q, alpha)
         return q[0] - (1.0 if self.n_clusters is None else alpha / self.n_clusters)
 
     def expected_logs(self, q: np.ndarray) -> np.ndarray:
-        """Return (K,) float64: E ln beta_k of the existing clusters."""
+        """Return E ln beta_k of the existing clusters, (K,) float64."""
         if self.n_clusters is not None:
             return np.asarray(array_digamma(q[0]) - array_digamma(q[0].sum()))
         logs = expected_log_weights(q)
         return logs if self.is_truncated else logs[:-1]
 
     def expected(self, q: np.ndarray) -> np.ndarray:
-        """Return E beta, (n,) float64 with n >= K and sum 1; unused clusters come last."""
+        """Return E beta, (n,) float64 with n >= K and sum 1; the weight of unused clusters is last."""
         return expected_weights(q) if self.n_clusters is None else q[0] / q[0].sum()
 
     def sticks(self, q: np.ndarray) -> np.ndarray:
-        """Return the (2, sticks) sticks that depend on alpha; a finite mixture has none."""
+        """Return the stick parameters that depend on alpha, (2, sticks); empty for a finite mixture."""
         return q if self.n_clusters is None else np.empty((2, 0))
 
     def divergence(self, q: np.ndarray, alpha: float) -> float:
-        """Return KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 for sticks, whose divergence is added elsewhere."""
+        """Return KL(q(beta) || Dir(alpha / N, ...)) in nats; 0 for sticks (see :func:`stick_divergence`)."""
         if self.n_clusters is None:
             return 0.0
         each = alpha / self.n_clusters

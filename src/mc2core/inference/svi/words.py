@@ -1,4 +1,4 @@
-"""Scores of words, and steps of tables with one row per word or context column."""
+"""Expected log probabilities of words, and natural-gradient steps of arrays with one row per word or context column."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from mc2core.compute.threads import in_blocks
 
 WORD_BLOCK = 512
 ROW_BLOCK = 1024
-# smaller factors of products are 0: subnormal numbers take a hundred times as long to multiply
+# smaller factors are set to 0, because multiplying subnormal numbers takes a hundred times as long
 MIN_FACTOR = 1e-150
-# for sums of at least this size, factors that are set to 0 matter less than rounding; smaller sums are recomputed
+# in sums of at least this size, setting small factors to 0 changes less than rounding; smaller sums are recomputed
 MIN_SUM = 1e-130
 
 
 class WordScores(NamedTuple):
-    """E ln psi of words, or expected log densities of observations: ``scores`` (U, M), ``top`` (U,) their maxima, and
-    ``weights`` exp(scores - top). They are in the state's buffers, until its next step.
+    """Expected log probabilities of words (E ln psi) or expected log densities of observations, under each topic.
+
+    ``scores`` (U, M) contains these values, ``top`` (U,) their maxima, and ``weights`` (U, M) exp(scores - top). The
+    arrays are in the buffers of the state and are valid until its next step.
     """
 
     scores: np.ndarray
@@ -38,7 +40,7 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
             out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
 
 
-# a maximum in any order is the same number, so its loop may be vectorised
+# a maximum does not depend on the order, so its loop may be vectorised
 @inner_kernel(fastmath={"nnan", "ninf", "nsz", "reassoc"})
 def row_maxima(scores, first, last, top):
     """Write top[u] = max scores[u] for u in first..last-1."""
@@ -60,8 +62,8 @@ def exponentiate(scores, top, first, last, weights):
 @kernel
 def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
     """Fill rows first..last-1 of :class:`WordScores`."""
-    for u in range(first, last):  # a row at a time, which stays in the cache
-        if log_total.size > 0:  # scores of observations are there already
+    for u in range(first, last):  # row by row, so that each row stays in the cache
+        if log_total.size > 0:  # scores of observations have been computed before
             fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
         row_maxima(scores, u, u + 1, top)
         exponentiate(scores, top, u, u + 1, weights)
@@ -70,7 +72,7 @@ def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scor
 
 
 def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
-    """Set old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
+    """Set ``old`` to (1 - rate) old + rate new, in place."""
     old *= 1.0 - rate
     old += rate * new
 
@@ -84,9 +86,9 @@ def blend_rows(
     rate: float,
     pool: Executor | None = None,
 ) -> tuple[float, np.ndarray]:
-    """shrink ``table`` to (1 - rate) of itself plus rate scale ``counts`` (R, n) at ``rows`` (R,), in place.
+    """Multiply ``shrink * table`` by 1 - rate, then add rate scale ``counts`` (R, n) to its ``rows`` (R,).
 
-    Returns the new shrink and the sum over the rows of ``counts``.
+    Modifies ``table`` in place. Returns the new ``shrink`` and the column sums of ``counts``, (n,).
     """
     if rate == 1.0:
         table[:] = 0.0
@@ -103,7 +105,7 @@ def blend_rows(
 
 @kernel
 def add_rows(table, rows, values, factor, first, last):
-    """Add factor * values[u] to table[rows[u]] for u in first..last-1; returns the sum of these values."""
+    """Add factor * values[u] to table[rows[u]] for u in first..last-1, and return the column sums of these values."""
     total = np.zeros(values.shape[1])
     for u in range(first, last):
         row, value = table[rows[u]], values[u]
@@ -115,7 +117,10 @@ def add_rows(table, rows, values, factor, first, last):
 
 @kernel(fastmath={"contract"})
 def sum_topic_divergence(topic_words, shrink, prior, log_total, log_gamma_prior, first, last):
-    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s), n being shrink topic_words."""
+    """Return the sum of n E ln psi - lnG(s + n) + lnG(s) over words first..last-1 and topics.
+
+    Here n is shrink * topic_words, and s is ``prior``.
+    """
     total = 0.0
     for w in range(first, last):
         for m in range(topic_words.shape[1]):

@@ -1,4 +1,4 @@
-"""Local steps of SVI: posteriors of the documents of a mini-batch, for each of three kinds of states."""
+"""Local steps of SVI: posteriors of the documents of a mini-batch, for each of the three variants of SVI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from mc2core.inference.svi.local import direct, document_level, tables
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> LocalStep:
-    """Run the local step for ``state``. Without a document level, ``assign`` assigns the documents to clusters."""
+    """Run the local step of the variant of ``state``.
+
+    Without a document level, the function ``assign`` computes the responsibilities of clusters.
+    """
     if state.documents is not None:
         return document_level.local_step(state, batch, pool)
     step = direct.local_step if state.settings.n_tables is None else tables.local_step

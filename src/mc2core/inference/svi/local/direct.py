@@ -2,23 +2,24 @@
 
 **Documents** (UAI16, eq. 1): lse_k(w) is the logarithm of the expected likelihood of a word w in cluster k, with the
 topic or table of the token summed out. It is the same in every document, so it is computed once per distinct word of a
-mini-batch. Documents are assigned by lse alone (:func:`assign_documents`),
+mini-batch. The cluster responsibilities of a document need no other term of its words (:func:`assign_documents`):
 
     ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
 
-and the global step needs only small sums over documents, which another process can compute.
+The global step needs only small sums over documents, which another process can compute.
 
-**Words** need two dense matrix products before the assignment and two after it (docs/model.md, Direct assignment). With
-P_m(w) = exp(E ln psi_mw) and W_km = exp(E ln tau_km), lse_k(w) = ln sum_m W_km P_m(w), and with the tokens R_k(w) of
-words in clusters and Q = R / (P W^T)
+**Words** need two dense matrix products before the documents are assigned, and two afterwards (docs/model.md, Direct
+assignment). Let P_m(w) = exp(E ln psi_mw) and W_km = exp(E ln tau_km). Then lse_k(w) = ln sum_m W_km P_m(w). Let R_k(w)
+be the expected number of tokens of word w in cluster k, and Q = R / (P W^T). Then
 
     n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
 
 P is divided by its largest value per word, and W by its largest value per cluster, because exp(digamma(.001)) is 0 in
-float64. If the sum of a word and a cluster still vanishes (a *lost* pair), an upper bound replaces lse at first. If a
-document has a share in such a cluster, lse is computed in logarithms, and the document is assigned again.
+float64. A pair of a word and a cluster whose sum still underflows is called *lost*. For lost pairs, lse is first
+replaced by an upper bound. If a document with the word has a responsibility for the cluster, lse is computed in
+logarithms, and all documents are assigned again.
 
-Sums are taken in the order of fixed blocks, so results do not depend on the threads.
+Sums are taken over fixed blocks in a fixed order, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ from mc2core.inference.svi.empirical_bayes import STEPS_OF_BATCH, STEPS_OF_FULL
 from mc2core.inference.svi.globals import Globals, LocalStep
 from mc2core.inference.svi.words import MIN_FACTOR, MIN_SUM, WORD_BLOCK, WordScores, blend
 
-# a block is multiplied as a sparse matrix if fewer than one in this many of its entries are not 0
+# a block is multiplied as a sparse matrix if less than 1 / _SPARSE of its entries are nonzero
 _SPARSE = 8
-# tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
+# number of partial sums of the topic counts of clusters: block b of words is added to partial sum b % _SHARES
 _SHARES = 8
 
 
 @record
 class WordTopics(NamedTuple):
-    """Terms over the U distinct words of a batch, which its documents share.
+    """Word likelihoods under topics and clusters, for the U distinct words of a batch.
 
-    of_topics : WordScores
-    sums : (U, K) float64, sum_m tau_km weights_m; may vanish
-    log_likelihood : (U, K) float64, lse_k(w); an upper bound for lost pairs that are not ``exact``
-    has_lost : whether there are lost pairs
-    exact : set of (word, cluster), lost pairs whose lse is known
-    log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the cluster's largest
-    buffers : Buffers of the arrays over words, which are those of the state and last as long as its next step
+    of_topics : expected log probabilities of the words under each topic
+    sums : (U, K) float64, sum_m tau_km weights_m; may underflow
+    log_likelihood : (U, K) float64, lse_k(w); an upper bound for lost pairs that are not in ``exact``
+    has_lost : bool, whether there are lost pairs
+    exact : set of (word, cluster), lost pairs whose lse has been computed in logarithms
+    log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the largest value of each cluster
+    buffers : the buffers of the state, which contain the arrays over words until the next step
     """
 
     of_topics: WordScores
@@ -72,8 +73,10 @@ class WordTopics(NamedTuple):
 
 @kernel
 def fill_likelihoods(weights, top, tau, highest, first, last, sums, log_likelihood):
-    """Fill rows first..last-1 of ``sums`` and the log likelihoods, given (M, K) ``tau``; returns whether a sum
-    underflows."""
+    """Fill rows first..last-1 of ``sums`` and ``log_likelihood``, given ``tau`` (M, K).
+
+    Returns whether a sum underflows.
+    """
     np.dot(weights[first:last], tau, sums[first:last])
     has_lost = False
     for u in range(first, last):
@@ -86,7 +89,7 @@ def fill_likelihoods(weights, top, tau, highest, first, last, sums, log_likeliho
 def word_topics(
     state: Globals, log_tau: np.ndarray, expected: Expectations, words: np.ndarray, pool: Executor | None
 ) -> WordTopics:
-    """Compute E ln psi and lse of words under the current global parameters, in the buffers of the state."""
+    """Compute E ln psi and lse of ``words`` under the current global parameters, in the buffers of the state."""
     of_topics, highest = state.word_scores(expected, words, pool), log_tau.max(axis=1)
     tau = np.exp(log_tau - highest[:, None])
     tau[tau < MIN_FACTOR] = 0.0
@@ -102,9 +105,9 @@ def word_topics(
 
 @kernel
 def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_words):
-    """Write topic_words[u] = P (Q W) for words first..last-1, and add Q^T P to ``n_km``, without pairs that underflow.
+    """Write topic_words[u] = P (Q W) for words first..last-1, and add Q^T P to ``n_km``, except for lost pairs.
 
-    ``is_there`` (K,) marks the rows of ``n_km`` that are filled.
+    ``is_there`` (K,) marks the clusters whose rows of ``n_km`` have been initialised.
     """
     n_clusters, n_topics = tau.shape
     n = 0
@@ -115,7 +118,7 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
                 if not is_there[k]:
                     is_there[k] = True
                     n_km[k] = 0.0
-    # documents of a small batch are in few clusters each, so that most ratios are 0
+    # in a small batch, each word occurs in few clusters, so most ratios are 0
     is_sparse = _SPARSE * n < (last - first) * n_clusters
     q = np.empty((0 if is_sparse else last - first, n_clusters))
     weight, out = np.empty((2, n_topics))
@@ -148,7 +151,10 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
 
 @kernel
 def add_shares(sums, is_there, tau, n_km):
-    """Write n_km = W times the sum of ``sums`` (shares, K, M), whose filled rows ``is_there`` marks."""
+    """Write to ``n_km`` W times the total of the partial sums ``sums`` (shares, K, M).
+
+    ``is_there`` (shares, K) marks the rows of ``sums`` that have been initialised.
+    """
     for k in range(tau.shape[0]):
         for m in range(tau.shape[1]):
             n_km[k, m] = 0.0
@@ -161,7 +167,7 @@ def add_shares(sums, is_there, tau, n_km):
 
 
 def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
-    """Return (word, cluster) of the lost pairs with a mass R_k(w)."""
+    """Return (word, cluster) of the lost pairs with expected tokens, that is, with R_k(w) > 0."""
     if not likelihoods.has_lost:
         return []
     words, clusters = np.nonzero((likelihoods.sums < MIN_SUM) & (word_mass > 0))
@@ -169,7 +175,7 @@ def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int
 
 
 def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
-    """Compute lse of lost pairs in logarithms, in place. Returns whether any was not known before."""
+    """Compute lse of lost pairs in logarithms, in place. Returns whether any of these pairs is new."""
     new = set(pairs) - likelihoods.exact
     for word, k in sorted(new):
         likelihoods.log_likelihood[word, k] = logsumexp(likelihoods.of_topics.scores[word] + likelihoods.log_tau[k])
@@ -180,7 +186,10 @@ def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
 def topic_statistics(
     likelihoods: WordTopics, word_mass: np.ndarray, pool: Executor | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the expected tokens of topics in clusters, (K, M), and of words in topics, (U, M), given R (U, K)."""
+    """Return the expected tokens per cluster and topic, (K, M), and per word and topic, (U, M).
+
+    ``word_mass`` (U, K) is R_k(w), the expected number of tokens of each word in each cluster.
+    """
     n_words, n_topics = likelihoods.of_topics.weights.shape
     n_clusters, n_blocks = len(likelihoods.tau), -(-n_words // WORD_BLOCK)
     n_shares = min(_SHARES, n_blocks)
@@ -208,7 +217,11 @@ def topic_statistics(
 
 @dataclass
 class DirectStep(LocalStep):
-    """With ``words`` and (K, M) ``n_km``, expected tokens of each topic in each cluster."""
+    """Result of a local step by direct assignment.
+
+    words : word likelihoods used by the local step
+    n_km : (K, M) float64, expected number of tokens of each topic in each cluster
+    """
 
     words: WordTopics
     n_km: np.ndarray
@@ -227,7 +240,7 @@ class DirectStep(LocalStep):
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> DirectStep:
     """Run the local step of a mini-batch.
 
-    The assignment of documents is repeated as long as they have a share in lost pairs that are not exact.
+    The assignment of documents is repeated while lost pairs with expected tokens have no exact lse.
     """
     expected = state.expectations(batch.columns)
     words = word_topics(state, state.tau.expected_log_tau(), expected, batch.words, pool)

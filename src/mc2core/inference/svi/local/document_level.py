@@ -1,20 +1,22 @@
-"""SVI-MC2 with a document level, theta_j ~ DP(omega, tau_{z_j}): its local step and omega (docs/model.md).
+"""Local step and update of omega in SVI-MC2 with a document level, theta_j ~ DP(omega, tau_{z_j}) (docs/model.md).
 
-q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), where t_km are expected tables of documents and a_km =
-omega exp(E ln tau_km). omega has a point estimate if it is learnt. In the first epoch, documents stay in their starting
-clusters: otherwise, under the first topics, most would move to a few clusters.
+The posterior of the topic proportions of cluster k is q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest).
+Here t_km is the expected number of tables of topic m in the documents of cluster k. A document of cluster k has the
+Dirichlet parameters a_km = omega exp(E ln tau_km). If omega is learnt, it has a point estimate. In the first epoch,
+documents stay in their starting clusters. Otherwise most documents would move to a few clusters, because the first
+topics are still inaccurate.
 
-**Local step**: the tree q(z_j) q(l_j | z_j), theta_j summed out. Under cluster k the tokens of a document have shares
-gamma_wm and expected counts n_m = sum_w x_jw gamma_wm; a pass
+**Local step**: The local posterior is q(z_j) q(l_j | z_j), with theta_j integrated out. Under cluster k, a token with
+word w belongs to topic m with probability gamma_wm. The expected topic counts are n_m = sum_w x_jw gamma_wm. A pass
 
     gamma_wm prop. to exp(E ln psi_mw + digamma(a_km + n_m))
 
-with n from the previous pass never lowers their bound. Without previous counts, the first pass determines gamma by the
-words alone; the digamma of equal counts below 1 would assign a short document to the topic with the largest prior. A
-document makes some passes under the mean prior of clusters. The clusters that suit its counts best, the candidates,
-then get further passes, each under its own prior, over the topics that the document uses. Each candidate has its own
-q(l_j | z_j): with one q(theta_j) for all, counts would follow the current cluster of a document, and clusters would
-merge.
+uses n from the previous pass and never lowers the bound. If there are no previous counts, the first pass determines
+gamma by the words alone. With equal counts below 1, the digamma would assign a short document to the topic with the
+largest prior. Each document first makes some passes under the mean prior of the clusters. The clusters with the largest
+evidence for the resulting counts become its candidates. Each candidate then makes further passes under its own prior,
+over the topics that the document uses. Each candidate has its own q(l_j | z_j). With one q(theta_j) for all clusters,
+the counts would depend on the current cluster of the document, and clusters would merge.
 """
 
 from __future__ import annotations
@@ -41,27 +43,27 @@ from mc2core.inference.svi.rising import expected_tables, log_rising_factorial, 
 from mc2core.inference.svi.words import MIN_FACTOR, MIN_SUM, WORD_BLOCK, WordScores, blend
 
 _TABLE_BLOCK = 64
-# shares of clusters below this say nothing
+# clusters with a smaller responsibility in a document are ignored
 MIN_SHARE = 1e-12
-#: passes under the mean prior, and of each candidate
+#: largest number of passes under the mean prior, and under the prior of each candidate cluster
 SCREENING_PASSES, PASSES = 8, 10
-_TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all, at which passes end
-_MIN_COUNT = 2e-4  # a topic is used by a document from this on, relative to its largest
+_TOLERANCE = 1e-3  # passes end when a pass changes the topics of a smaller fraction of the tokens
+_MIN_COUNT = 2e-4  # smallest count of a topic that a document uses, relative to the document's largest count
 _DOCUMENT_BLOCK = 4
-# sums of products may be taken in any order: vector code
+# with these flags, the compiler may reorder sums and vectorise the loops
 SUMS = {"contract", "reassoc", "nsz"}
-#: longest step of ln omega, before its rate
+#: longest step of ln omega, before multiplication by the learning rate
 LONGEST_STEP = 2.0
 
 
 class DocumentPosteriors(NamedTuple):
-    """Local posteriors of some documents, C candidate clusters each.
+    """Local posteriors of B documents with at most C candidate clusters each.
 
-    cluster : (B, C) int32, -1 if a document has fewer
-    share : (B, C) float64, mu_jk
-    counts : (B, C, M) float64, n_jkm
-    squares : (B, C, M) float64, sum_w x_jw gamma_wm^2
-    lengths : (B,) float64, N_j
+    cluster : (B, C) int32, candidate clusters; unused columns contain -1
+    share : (B, C) float64, responsibilities mu_jk of the candidates
+    counts : (B, C, M) float64, expected topic counts n_jkm of document j under cluster k
+    squares : (B, C, M) float64, sums of squared topic probabilities, sum_w x_jw gamma_wm^2
+    lengths : (B,) float64, numbers of tokens N_j
     """
 
     cluster: np.ndarray
@@ -73,7 +75,7 @@ class DocumentPosteriors(NamedTuple):
 
 @kernel
 def sum_rising_factorials(cluster, share, counts, prior, first, last):
-    """Sum over documents first..last-1 of mu_jk ln G(a_km + n_jkm) - ln G(a_km)."""
+    """Return the sum of mu_jk (ln G(a_km + n_jkm) - ln G(a_km)) over documents first..last-1, clusters and topics."""
     total = 0.0
     for j in range(first, last):
         for i in range(cluster.shape[1]):
@@ -89,8 +91,10 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
 
 @kernel
 def add_tables(cluster, share, counts, squares, prior, is_uncertain, tables, of_document):
-    """Add mu_jk a (digamma(a + n_jkm) - digamma(a)) to tables[k, m], and this or :func:`uncertain_tables` to
-    of_document[j]."""
+    """Add the expected tables mu_jk a (digamma(a + n_jkm) - digamma(a)) to tables[k, m] and of_document[j].
+
+    If ``is_uncertain``, of_document[j] instead gets the tables computed by :func:`uncertain_tables`.
+    """
     for j in range(cluster.shape[0]):
         for i in range(cluster.shape[1]):
             if share[j, i] < MIN_SHARE:
@@ -106,7 +110,7 @@ def add_tables(cluster, share, counts, squares, prior, is_uncertain, tables, of_
 
 
 def log_evidence(local: DocumentPosteriors, prior: np.ndarray, omega: float, pool: Executor | None) -> float:
-    """Return the bound of documents given (K, M) ``prior`` a, in nats."""
+    """Return the part of the ELBO that depends on ``prior`` a, (K, M), and on ``omega``, in nats."""
     terms = in_blocks(
         pool,
         lambda first, last: sum_rising_factorials(local.cluster, local.share, local.counts, prior, first, last),
@@ -119,8 +123,11 @@ def log_evidence(local: DocumentPosteriors, prior: np.ndarray, omega: float, poo
 def tables_of(
     local: DocumentPosteriors, prior: np.ndarray, is_uncertain: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return t_km, (K, M), and the tables of each document, (B,). With ``is_uncertain``, these include the uncertainty
-    of counts and serve to update omega."""
+    """Return the expected tables t_km, (K, M), and the expected tables of each document, (B,).
+
+    With ``is_uncertain``, the tables of documents account for the variance of the topic counts, as the update of omega
+    requires.
+    """
     tables, of_document = np.zeros_like(prior), np.zeros(len(local.lengths))
     add_tables(local.cluster, local.share, local.counts, local.squares, prior, is_uncertain, tables, of_document)
     return tables, of_document
@@ -128,7 +135,7 @@ def tables_of(
 
 @inner_kernel(fastmath=SUMS)
 def _proportions(a, n, log_theta, theta):
-    """Write log_theta = digamma(a + n) minus its maximum, and its exponential."""
+    """Write digamma(a + n) minus its maximum to ``log_theta``, and the exponential of ``log_theta`` to ``theta``."""
     highest = -np.inf
     for m in range(a.size):
         log_theta[m] = digamma(a[m] + n[m])
@@ -143,7 +150,11 @@ def _proportions(a, n, log_theta, theta):
 
 @inner_kernel
 def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
-    """Assign cells whose sum underflows in float64 to their likeliest topic: ``best`` of each prior, and fresh += x."""
+    """Assign each word whose sum over topics underflows in float64 to its likeliest topic.
+
+    For such words, ``best`` is the index of this topic in ``used``, and the count is added to ``fresh``. For all other
+    words, ``best`` is -1, and ``ratio`` is the count divided by the sum.
+    """
     for c in range(x.size):
         best[c] = -1
         if total[c] >= MIN_SUM:
@@ -159,13 +170,13 @@ def _assign_vanished(ratio, total, x, u, used, scores, log_theta, best, fresh):
 
 @inner_kernel
 def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
-    """Run at most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A)
-    together.
+    """Run at most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A).
 
-    ``p`` (A, cells) are the weights of its words ``u``, and ``x`` their counts. A pass consists of two matrix products
-    for all priors. ``n`` (C, A) holds the initial counts (zeros if there are none) and is overwritten by the counts of
-    the last pass; ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C, cells) are filled. Passes end when the counts
-    under each prior have settled. Returns (C,) sum_w x ln sum_m psi theta - sum_m n ln theta.
+    The document has the words ``u`` with counts ``x``; ``p`` (A, cells) contains the weights of these words by topic.
+    Each pass consists of two matrix products, which process all priors at once. ``n`` (C, A) contains the initial topic
+    counts, or zeros. The counts of the last pass replace them. ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C,
+    cells) are output arrays. Passes end when the counts under every prior have converged.
+    Returns sum_w x ln sum_m psi theta - sum_m n ln theta for each prior, (C,).
     """
     n_priors, n_topics = a.shape
     log_theta, theta[:] = np.zeros_like(a), 1.0
@@ -205,7 +216,7 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
 
 @record
 class BatchCells(NamedTuple):
-    """Counts of a batch by document."""
+    """Word counts of a batch as a compressed sparse row (CSR) matrix, one row per document."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -214,16 +225,16 @@ class BatchCells(NamedTuple):
 
 @record
 class Candidates(NamedTuple):
-    """Input and output arrays of a visit to documents.
+    """Input and output arrays of the local step for B documents.
 
     log_weights : (B, K) float64, E ln beta_k + E ln p(x_j | phi_k)
-    prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
-    held : (B,) int32, the fixed cluster of a document, else -1
-    cluster, share, counts, squares : as in :class:`DocumentPosteriors`; at the beginning, the candidates to keep and
-        their counts
-    theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
-    ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 if the pair has no share
-    best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
+    prior, mean_prior : (K, M) and (M,) float64, the Dirichlet parameters a and their mean over clusters
+    held : (B,) int32, cluster to which the document is fixed; -1 if it is free
+    cluster, share, counts, squares : as in :class:`DocumentPosteriors`. Before the step, ``cluster`` and ``counts``
+        contain the candidates of the previous step, if any, and their counts
+    theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass, divided by its largest value
+    ratio : (cells, C) float64, mu_jk x / sum_m weights theta; 0 if mu_jk is negligible
+    best : (cells, C) int32, likeliest topic of a cell whose sum underflows; otherwise -1
     log_evidence : (B,) float64, ln Z_j
     """
 
@@ -249,22 +260,22 @@ class Candidates(NamedTuple):
         return shares
 
     def local(self, lengths: np.ndarray) -> DocumentPosteriors:
-        """Return the local posteriors of documents with (B,) ``lengths``."""
+        """Return the local posteriors of the documents, which have ``lengths`` (B,) tokens."""
         return DocumentPosteriors(self.cluster, self.share, self.counts, self.squares, lengths)
 
 
 @inner_kernel
 def _used(n, least):
-    """Return the topics with at least ``least`` of the largest count."""
+    """Return the indices of the topics whose count is at least ``least`` times the largest count."""
     highest = n.max()
     return np.flatnonzero(n >= least * highest)
 
 
 @inner_kernel(fastmath=SUMS)
 def _suits(a, n):
-    """Return the log evidence of counts under a prior, up to a constant that is equal for all priors.
+    """Return the log evidence of topic counts ``n`` under the prior ``a``, up to a constant equal for all priors.
 
-    The accuracy of :func:`log_rising_factorial` is not needed for a choice.
+    This is less accurate than :func:`log_rising_factorial`, but accurate enough to rank clusters.
     """
     value = 0.0
     for m in range(a.size):
@@ -274,8 +285,10 @@ def _suits(a, n):
 
 @inner_kernel
 def _choose(j, n, used, visit):
-    """Write the candidate clusters of document j to its row of ``visit.cluster``, after a held one; they start from
-    ``n``."""
+    """Write the candidate clusters of document j to its row of ``visit.cluster``.
+
+    A document with a fixed cluster has this cluster as its only candidate. New candidates start from the counts ``n``.
+    """
     n_candidates = visit.cluster.shape[1]
     if visit.held[j] >= 0:
         is_kept = visit.cluster[j, 0] == visit.held[j]
@@ -294,7 +307,7 @@ def _choose(j, n, used, visit):
     for i in range(n_candidates):
         if visit.cluster[j, i] < 0:
             k = int(np.argmax(score))
-            # if every weight is 0 or NaN, one cluster is still chosen; its share will be 0
+            # even if all scores are -inf or NaN, one candidate is needed for the passes
             if score[k] > -np.inf or visit.cluster[j].max() < 0:
                 visit.cluster[j, i] = k
                 visit.counts[j, i] = n
@@ -303,7 +316,10 @@ def _choose(j, n, used, visit):
 
 @inner_kernel
 def _start(j, x, p, words, u, visit):
-    """Return counts of document j by which candidates are chosen: from its last visit, or under the mean prior."""
+    """Return the topic counts of document j that serve to choose its candidates.
+
+    These are the mean counts of the previous candidates, or the counts after passes under the mean prior.
+    """
     n_topics = visit.mean_prior.size
     n, n_kept = np.zeros(n_topics), 0
     for i in range(visit.cluster.shape[1]):
@@ -320,10 +336,9 @@ def _start(j, x, p, words, u, visit):
 
 @kernel
 def visit_documents(cells, words, omega, least, visit, first, last):
-    """Process documents first..last-1: candidates, passes and shares (see :class:`Candidates`).
+    """Compute the candidates, topic counts and responsibilities of documents first..last-1 (see :class:`Candidates`).
 
-    After the passes under the mean prior, topics with a smaller share than ``least`` of the document's largest topic
-    are left out.
+    The passes of the candidates ignore topics whose count is below ``least`` times the largest count of the document.
     """
     for j in range(first, last):
         begin, end = cells.indptr[j], cells.indptr[j + 1]
@@ -383,9 +398,9 @@ def visit_documents(cells, words, omega, least, visit, first, last):
 
 @kernel
 def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
-    """Write the expected tokens of words first..last-1 in each topic to ``topic_words``, (U, M).
+    """Write the expected number of tokens of words first..last-1 in each topic to ``topic_words``, (U, M).
 
-    ``cell`` and ``document`` are sorted by word: the entries of word u are indptr[u] to indptr[u + 1] - 1.
+    ``cell`` and ``document`` are sorted by word. Word u has the entries indptr[u] to indptr[u + 1] - 1.
     """
     n_topics = topic_words.shape[1]
     ratio, best, theta = visit.ratio, visit.best, visit.theta
@@ -417,14 +432,15 @@ def visit_batch(
     kept: tuple[np.ndarray, np.ndarray] | None,
     pool: Executor | None,
 ) -> Candidates:
-    """Compute the local posteriors of every document.
+    """Compute the local posteriors of all documents of a batch.
 
     Parameters
     ----------
-    prior, omega : (K, M) a, and omega
-    held : (B,) int, clusters of documents with a fixed cluster, else -1
-    kept : (cluster, counts) from the last visit, from which the passes continue over all topics; None starts from the
-        mean prior
+    prior : (K, M) float64, Dirichlet parameters a
+    omega : float, document concentration
+    held : (B,) int, cluster to which the document is fixed; -1 if it is free
+    kept : candidate clusters and topic counts of the previous step, from which passes continue over all topics; with
+        None, they start under the mean prior
     """
     n_documents, (n_clusters, n_topics) = batch.n_documents, prior.shape
     n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
@@ -456,7 +472,12 @@ def visit_batch(
 
 @dataclass
 class DocumentLevelStep(LocalStep):
-    """Local step with the posteriors of the documents, the (K, M) a and omega used for them, and scores of words."""
+    """Result of a local step with a document level.
+
+    posteriors : local posteriors of the documents
+    prior, omega : Dirichlet parameters a, (K, M), and omega, under which ``posteriors`` were computed
+    words : scores of the words of the batch
+    """
 
     posteriors: DocumentPosteriors
     prior: np.ndarray
@@ -508,7 +529,7 @@ def local_step(state: Globals, batch: Batch, pool: Executor | None) -> DocumentL
 
 
 def held_clusters(state: Globals, batch: Batch) -> np.ndarray:
-    """Return the clusters to which documents are fixed in the first epoch, (B,) int; otherwise -1."""
+    """Return the cluster to which each document is fixed in the first epoch, (B,) int; -1 for all in later epochs."""
     return state.cluster[batch.rows] if n_epochs(state) == 0 else np.full(batch.n_documents, -1)
 
 
@@ -521,10 +542,11 @@ def n_epochs(state: Globals) -> int:
 def step_of_omega(
     own: DocumentLevel, omega: float, local: DocumentPosteriors, of_document: np.ndarray, scale: float, rate: float
 ) -> float:
-    """Return the natural-gradient step of ln ``omega``, given the tables ``of_document`` (B,) of documents.
+    """Return the natural-gradient step of ln ``omega``, given the expected tables ``of_document`` (B,) of documents.
 
-    An EM step, with counts fixed, would be short, because counts follow omega. The variance of the derivatives over
-    documents estimates the information in their evidence. It is averaged over mini-batches, in place.
+    An EM step with fixed topic counts would be too short, because the counts depend on omega. The information of the
+    documents about ln omega is estimated by the sum of squared derivatives of their evidence. The running average of
+    this estimate over mini-batches is stored in ``own``.
     """
     assert own.omega_prior is not None
     shape, prior_rate = own.omega_prior
@@ -538,10 +560,10 @@ def step_of_omega(
 
 
 def ascend(state: Globals, local: DocumentPosteriors, pool: Executor | None) -> None:
-    """Take steps of q(tau), of epsilon and v, and of omega, in turn and in place, given a full batch.
+    """Update q(tau), then epsilon and v, then omega, in place, given the local posteriors of a full batch.
 
-    Each step is halved until the bound does not fall. The step of q(tau) is towards the expected tables. It is an EM
-    step if all counts are whole numbers, but may lower the bound for counts below one token.
+    Each step is halved until it does not lower the bound. The step of q(tau) moves ``n_km`` towards the expected
+    tables. It is an EM step if all topic counts are integers. Counts below one token may lower the bound.
     """
 
     own, level = state.tau, state.theta

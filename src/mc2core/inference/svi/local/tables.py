@@ -1,23 +1,23 @@
-"""SVI-MC2 with tables, as UAI16 prints it: its proportions and its local step.
+"""Local step and global step of the proportions in SVI-MC2 with tables, as in UAI16.
 
-q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical. K, T and M are the truncations of clusters, of tables
-per cluster and of topics.
+q(epsilon) and q(tau_k) are truncated stick-breaking posteriors, and q(c_kt) is categorical. K, T and M are the
+truncations of clusters, of tables per cluster, and of topics.
 
 **Words under tables.** S_kt(w) = sum_m mu_ktm E ln psi_mw + E ln tau_kt and lse_k(w) = ln sum_t exp S_kt(w).
 
-**Hard tables.** After the first steps, nearly every q(c_kt) is a single topic up to rounding. For such a table, the row
-sum_m mu_ktm E ln psi_mw is a column of E ln psi, which all tables of the topic share. Therefore, only M rows and a few
-dozen rows of *soft* tables are computed instead of K T rows (:class:`TableRows`). The exponentials of these rows are
-multiplied by the weights exp(E ln tau_kt) of tables. The result is the same; only the time is shorter.
+**Hard tables.** After the first steps, nearly every q(c_kt) is a single topic up to rounding. For such a *hard* table,
+sum_m mu_ktm E ln psi_mw equals E ln psi_mw of its topic. All other tables are *soft*. Therefore, this sum is computed
+for M topics and a few dozen soft tables instead of all K T tables (:class:`TableRows`). The exponentials of the sums
+are then multiplied by the weights exp(E ln tau_kt) of tables. This saves time and does not change the result.
 
-**Statistics.** The global step needs sums of N_kt(w) = R_k(w) r_kt(w), the tokens of word w at table t of cluster k,
-where R_k(w) are the tokens of the word in the cluster in a mini-batch. N is not stored, but computed from three small
-factors during the sum (:class:`TableMass`). Sums over words are taken in fixed blocks in order, so the result does not
-depend on the threads.
+**Statistics.** The global step needs sums of N_kt(w) = R_k(w) r_kt(w), the expected tokens of word w at table t of
+cluster k. R_k(w) is the expected number of tokens of word w in cluster k in a mini-batch. N is not stored, but computed
+from three small factors during the summation (:class:`TableMass`). Sums over words are taken over fixed blocks in a
+fixed order, so results do not depend on the number of threads.
 
-**Global step** (UAI16, eq. 2-5, corrected). It has two halves: first sticks and tables, then the topics given the new
-topics of tables. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does, could
-lower the ELBO even with the whole corpus and rate 1.
+**Global step** (UAI16, eq. 2-5, corrected). The step first updates sticks and tables, then the topics, given the new
+q(c_kt). The optimum of q(c_kt) depends on q(psi_m), and vice versa. A joint step, which updates both at once, could
+therefore lower the ELBO even with the whole corpus and learning rate 1.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ from mc2core.inference.svi.proportions import TableProportions, topic_shares
 from mc2core.inference.svi.sticks import expected_log_weights, stick_posterior
 from mc2core.inference.svi.words import WORD_BLOCK, blend, exponentiate, row_maxima
 
-# the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
+# number of parallel tasks of the sums over tables: task k % _SHARES processes cluster k
 _SHARES = 8
-# sums over tables that are smaller are lost to rounding
+# smaller sums over tables underflow and are recomputed in logarithms
 _MIN_SUM = 1e-250
 
 
 @kernel
 def find_rows(shares):
-    """Return (rows,) int64: for a row of ``shares`` (rows, M) with a single topic, this topic; else M, M + 1, ... in
-    order."""
+    """Return the index of the distinct row for each table, (rows,) int64, given its topic probabilities ``shares``.
+
+    The index of a hard table is its topic. Soft tables are numbered M, M + 1, ... in order.
+    """
     row = np.empty(shares.shape[0], np.int64)
     n_soft = 0
     for i in range(shares.shape[0]):
@@ -66,10 +68,10 @@ def find_rows(shares):
 
 @record
 class TableRows(NamedTuple):
-    """The distinct rows mu_kt. of q(c): row m < M is topic m; soft tables have further rows.
+    """Distinct rows among the topic probabilities mu_kt of tables: one per topic, then one per soft table.
 
-    row : (K, T) int64
-    soft : (rows - M, M) float64
+    row : (K, T) int64, index of the distinct row of each table; index m < M is topic m
+    soft : (rows - M, M) float64, topic probabilities of the soft tables
     """
 
     row: np.ndarray
@@ -77,7 +79,7 @@ class TableRows(NamedTuple):
 
     @classmethod
     def of(cls, table_topic: np.ndarray) -> TableRows:
-        """Return the rows of mu (K, T, M)."""
+        """Return the distinct rows of the topic probabilities mu, (K, T, M)."""
         n_topics = table_topic.shape[-1]
         row = find_rows(table_topic.reshape(-1, n_topics))
         soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
@@ -86,8 +88,10 @@ class TableRows(NamedTuple):
 
 @kernel
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
-    """Write log_likelihood[u, k] = top[u] + ln sums[u, k]. If a sum underflows, it is recomputed relative to its
-    largest term."""
+    """Write log_likelihood[u, k] = top[u] + ln sums[u, k] for words first..last-1.
+
+    A sum that underflows is recomputed relative to its largest term.
+    """
     for u in range(first, last):
         for k in range(sums.shape[1]):
             log_likelihood[u, k] = top[u] + log(max(sums[u, k], _MIN_SUM))
@@ -104,15 +108,15 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
 
 @record
 class WordTables(NamedTuple):
-    """Quantities that the documents of a batch share, over its U distinct words.
+    """Word likelihoods under tables and clusters, for the U distinct words of a batch.
 
-    scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
-    weights : (U, rows) float64, exp(scores - the word's highest score)
-    sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may vanish
+    scores : (U, rows) float64, sum_m mu_m E ln psi_mw of each distinct row; the first M columns are E ln psi
+    weights : (U, rows) float64, exp(scores - highest score of the word)
+    sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may underflow
     log_likelihood : (U, K) float64, lse_k(w)
-    rows : TableRows
+    rows : distinct topic probabilities of tables
     log_table, log_topic : (K, T) and (M,) float64, E ln tau and E ln epsilon
-    table_topic : (K, T, M) float64, mu
+    table_topic : (K, T, M) float64, topic probabilities mu of all tables
     """
 
     scores: np.ndarray
@@ -126,7 +130,7 @@ class WordTables(NamedTuple):
 
 
 def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
-    """Return E ln psi and the log likelihoods of the given words under the current globals."""
+    """Return E ln psi and the log likelihoods of ``words`` under the current global parameters."""
     assert isinstance(state.proportions, TableProportions)
     table_topic = topic_shares(state.proportions.table_topic)[1]
     log_table = expected_log_weights(state.proportions.table_sticks)
@@ -136,7 +140,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     n_rows = n_topics + len(rows.soft)
     weight = np.zeros((n_rows, n_clusters))
     np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(log_table))
-    soft = np.ascontiguousarray(rows.soft.T)  # the layout that BLAS is fastest with
+    soft = np.ascontiguousarray(rows.soft.T)  # BLAS is fastest with this layout
     scores, weights = np.empty((2, len(words), n_rows))
     sums, log_likelihood = np.empty((2, len(words), n_clusters))
     top = np.empty(len(words))
@@ -155,13 +159,13 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
 
 @record
 class TableMass(NamedTuple):
-    """Tokens N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and the pairs with tokens.
+    """Factors of the expected tokens N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]].
 
-    ratio : (U, K), R_k(w) / sums; 0 if the sum vanished (*lost* pairs)
-    start : (blocks + 1, K) int64, pairs of cluster k in word block b are start[b, k]:start[b + 1, k]
-    word : (pairs,) int32, numbers in the batch of the words with R_k(w) > 0, by cluster
-    word_mass : (U, K), R_k(w)
-    lost : (2, some) int64, word and cluster of pairs whose mass is R_k(w) exp(score + E ln tau - lse) instead
+    ratio : (U, K) float64, R_k(w) / sums; 0 for *lost* pairs, whose sum underflows
+    start : (blocks + 1, K) int64; word[start[b, k]:start[b + 1, k]] are the words of cluster k in block b of words
+    word : (pairs,) int32, indices of the words with R_k(w) > 0, sorted by cluster k
+    word_mass : (U, K) float64, R_k(w), the expected number of tokens of word w in cluster k
+    lost : (2, n_lost) int64, words and clusters of lost pairs, for which N_kt(w) = R_k(w) exp(score + E ln tau - lse)
     """
 
     ratio: np.ndarray
@@ -173,8 +177,10 @@ class TableMass(NamedTuple):
 
 @kernel
 def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
-    """Fill ``ratio`` of words first..last-1, and n_pairs[k], the number of words with R_k(u) > 0; returns the number of
-    pairs that underflow."""
+    """Fill ``ratio`` for words first..last-1, and set n_pairs[k] to the number of these words with R_k(u) > 0.
+
+    Returns the number of lost pairs.
+    """
     n_lost = 0
     for k in range(n_pairs.size):
         n_pairs[k] = 0
@@ -190,7 +196,7 @@ def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
 
 @kernel
 def fill_pairs(word_mass, first, last, place, word):
-    """Write the words of the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
+    """Append words first..last-1 with R_k(u) > 0 to ``word`` from index place[k] on, and advance ``place`` (K,)."""
     for u in range(first, last):
         for k in range(place.size):
             if word_mass[u, k] > 0.0:
@@ -199,7 +205,7 @@ def fill_pairs(word_mass, first, last, place, word):
 
 
 def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None) -> TableMass:
-    """Return N_kt(w) = R_k(w) r_kt(w), given R (U, K)."""
+    """Return the factors of N_kt(w) = R_k(w) r_kt(w), given ``word_mass`` R, (U, K)."""
     n_words, n_clusters = word_mass.shape
     n_pairs = np.zeros((max(1, -(-n_words // WORD_BLOCK)), n_clusters), np.int64)
     ratio = np.empty_like(word_mass)
@@ -222,10 +228,10 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
 
 @kernel
 def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_kt, log_likelihood):
-    """Write n_kt[k] = sum_w N_kt(w) and log_likelihood[k] = sum_w N_kt(w) E ln psi_mw for the clusters of one share.
+    """Add sum_w N_kt(w) to n_kt[k] and sum_w N_kt(w) E ln psi_mw to log_likelihood[k], for the clusters of one task.
 
-    The share has the clusters first_cluster, first_cluster + _SHARES, ... All of them are processed for one block of
-    words before the next, so that its rows of ``weights`` and ``scores`` stay in the cache.
+    The task has the clusters first_cluster, first_cluster + _SHARES, ... It processes all of them for one block of
+    words before the next block, so that the rows of ``weights`` and ``scores`` stay in the cache.
     """
     n_clusters, n_tables, n_topics = log_likelihood.shape
     mass, log_psi = np.empty((WORD_BLOCK, n_tables)), np.empty((WORD_BLOCK, n_topics))
@@ -253,8 +259,11 @@ def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_
 
 @kernel
 def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
-    """Write topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1; ``was`` and ``now`` are the old and new
-    rows of tables."""
+    """Write topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1.
+
+    ``was`` and ``now`` (K, T) are the distinct rows of tables before and after the update of q(c). ``soft`` contains
+    the new topic probabilities of the soft tables.
+    """
     n_topics = topic_words.shape[1]
     mass = np.empty(n_topics + soft.shape[0])
     for u in range(first, last):
@@ -276,7 +285,7 @@ def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
 
 
 def lost_mass(tables: WordTables, mass: TableMass) -> np.ndarray:
-    """Return (T, lost) N_kt of the pairs that underflow."""
+    """Return N_kt(w) of the lost pairs, (T, n_lost)."""
     word, cluster = mass.lost
     log_share = tables.scores[word, tables.rows.row[cluster].T] + tables.log_table[cluster].T
     return mass.word_mass[word, cluster] * np.exp(log_share - tables.log_likelihood[word, cluster])
@@ -302,7 +311,10 @@ def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None)
 
 
 def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """Return (U, M) float64 sum_kt mu_ktm N_kt(u), given mu (K, T, M), which may differ from that of ``tables``."""
+    """Return sum_kt mu_ktm N_kt(u), (U, M) float64.
+
+    ``table_topic`` (K, T, M) is mu, which may be newer than the topic probabilities in ``tables``.
+    """
     now, table = TableRows.of(table_topic), np.exp(tables.log_table)
     topic_words = np.empty((len(mass.ratio), table_topic.shape[2]))
 
@@ -318,7 +330,12 @@ def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarra
 
 @dataclass
 class TableStep(LocalStep):
-    """With ``words``, (K, T) ``n_kt`` tokens at each table and (K, T, M) ``log_likelihood`` of their words by topic."""
+    """Result of a local step with tables.
+
+    words, mass : word likelihoods, and factors of the expected tokens at tables
+    n_kt : (K, T) float64, expected number of tokens at each table
+    log_likelihood : (K, T, M) float64, expected log likelihood of these tokens under each topic
+    """
 
     words: WordTables
     mass: TableMass
@@ -326,11 +343,12 @@ class TableStep(LocalStep):
     log_likelihood: np.ndarray
 
     def step(self, state: Globals, scale: float, rate: float, pool: Executor | None) -> None:
-        """Update the globals. The target of q(c_kt) is a_ktm of UAI16 (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
+        """Update sticks and tables in place, and compute ``topic_words`` for the update of the topics.
 
-        The topics of tables are global, so q(epsilon) is not scaled by J / B. Eq. 4 of UAI16 prints the sum without the
-        factor 1/J that would cancel this scale. A test with finite differences confirms the version here
-        (tests/mc2core/inference/svi/test_engine.py).
+        The optimum of the natural parameters of q(c_kt) is a_ktm in eq. 5 of UAI16: E ln eps_m + sum_w N_kt(w) E ln
+        psi_mw. The topics of tables are global, so the counts of q(epsilon) are not multiplied by J / B. In UAI16, eq.
+        4 lacks the factor 1/J that would cancel this scale. A test with finite differences confirms the version without
+        the scale (tests/mc2core/inference/svi/test_engine.py).
         """
         assert isinstance(state.proportions, TableProportions)
         own, concentrations = state.proportions, state.concentrations()
