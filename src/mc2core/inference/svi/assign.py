@@ -1,4 +1,4 @@
-"""Assignment of documents to clusters, given the log likelihoods of words (UAI16, eq. 1)."""
+"""Responsibilities of clusters for documents, given the log likelihoods of words (UAI16, eq. 1)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mc2core.inference.svi.documents import Batch, DocumentStatistics, Expectati
 from mc2core.inference.svi.words import WORD_BLOCK
 
 _DOCUMENT_BLOCK = 4
-# shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
+# smaller probabilities (of a cluster in a document, or of a topic at a table) are lost to rounding in any sum
 LOST_SHARE = 1e-18
-#: signature of :func:`assign_documents`; on Spark, shares may stay with the documents
+#: signature of :func:`assign_documents`; on Spark, the result may lack the responsibilities
 Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentStatistics]
 
 
@@ -23,7 +23,8 @@ Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], DocumentSt
 def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
     """Compute the responsibilities mu_jk of documents first..last-1.
 
-    ``shares`` (B, K) float64 holds ln E p(z) + context and is overwritten with mu_jk. ``log_evidence`` (B,) is filled.
+    ``shares`` (B, K) float64 initially contains the expected log weights of clusters plus the log likelihoods of
+    contexts. It is overwritten with mu_jk. ``log_evidence`` (B,) is overwritten with ln Z_j.
     """
     n_clusters = shares.shape[1]
     score = np.empty(n_clusters)
@@ -49,8 +50,10 @@ def assign_in_block(indptr, indices, counts, log_likelihood, first, last, shares
 
 @kernel
 def cells_by_word(indptr, indices, counts, n_words):
-    """Sort the cells of documents by word. Returns (n_words + 1,) int64 indptr, documents (ascending) and counts,
-    int32."""
+    """Transpose the word counts of documents: return indptr (n_words + 1,) int64, documents int32 and counts int32.
+
+    The documents of each word are in ascending order.
+    """
     start = np.zeros(n_words + 1, np.int64)
     for cell in range(indices.size):
         start[indices[cell] + 1] += 1
@@ -71,8 +74,8 @@ def cells_by_word(indptr, indices, counts, n_words):
 def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
     """Write word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
 
-    (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
-    clusters of document j that are not negligible.
+    ``indptr``, ``documents`` and ``counts`` are the result of :func:`cells_by_word`. ``cluster`` and ``share`` contain
+    the clusters of document j with a responsibility that is not negligible, at indices start[j]..start[j + 1] - 1.
     """
     for u in range(first, last):
         for k in range(word_mass.shape[1]):
@@ -86,7 +89,10 @@ def add_word_mass(indptr, documents, counts, start, cluster, share, first, last,
 def assign_documents(
     batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
 ) -> DocumentStatistics:
-    """Compute q(z_j) of every document given lse (U, K), and their statistics."""
+    """Compute the responsibilities q(z_j) of all documents, and the statistics of the batch.
+
+    ``log_likelihood`` (U, K) contains lse_k(w), the expected log likelihood of each word in each cluster.
+    """
     shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
     log_evidence = np.empty(batch.n_documents)
     word_mass = np.empty_like(log_likelihood)

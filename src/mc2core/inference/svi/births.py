@@ -1,14 +1,14 @@
 """Birth moves of topics and clusters in a stream of documents, by SVI (docs/notes/arrivals.md).
 
-**Topics** are suggested after the first pass over a block of a stream. For one pass, topics without tokens get the
-words of similar documents of the block; they keep the tokens that documents then assign to them.
+**Topics** are proposed after the first pass over a block of a stream. A new topic is initialised with the words of
+similar documents of the block. After the next pass, it has only the tokens that the documents assign to it.
 
 **Clusters** of a fit are hardly ever split, so documents on a new subject would stay in an old cluster. Therefore the
-last pass over a block is repeated with more clusters. Each new cluster begins with the tables of documents with similar
-topics, and documents choose among all clusters. New clusters are then merged as in :mod:`.merging`, and the rest is
-kept if the bound of the block is higher than without them. Nothing is tried if the score of the union shows that each
-new cluster would lower the bound much. In this bound, a document counts at most once, not as often as in the
-population; otherwise a few documents that are similar by chance would become clusters.
+last pass over a block is repeated with additional clusters. Each new cluster is initialised with the tables of
+documents with similar topics, and documents are then assigned among all clusters. Next, new clusters are merged as in
+:mod:`.merging`. The remaining new clusters are accepted if they raise the bound of the block. This trial is skipped if,
+by the merge score, every new cluster would lower the bound by a large amount. In the bound, a document counts at most
+once, and not as often as in the population. Otherwise, a few documents that are similar by chance would form clusters.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from mc2core.inference.svi.globals import Globals
 from mc2core.inference.svi.local.document_level import Candidates, DocumentPosteriors, local_step
 from mc2core.inference.svi.merging import SampledDocuments
 
-# share of their documents' tokens that topics are suggested with
+# fraction of the tokens of a group of documents with which its new topic is initialised
 _SUGGESTED = 0.5
-# words count as words of a topic if Pearson's statistic is at most this much above its mean
+# words fit a topic if Pearson's statistic is at most this number of standard deviations above its mean
 _DEVIATIONS = 3.0
-# documents that a cluster can begin with, at least
+# smallest number of documents with which a new cluster is initialised
 _MIN_DOCUMENTS = 2
-# nats that a group may lose for each of its tables as a cluster of its own, before it is tried
+# largest loss of the score by a new cluster, in nats per table, at which the new cluster is tried
 _MAX_LOSS = 1.0
 
 
 # -- topics --------------------------------------------------------------------------------------------------------
 def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, weight: float) -> None:
-    """Add up to ``n`` topics, in place, from words of documents that are similar to each other but to no topic.
+    """Add up to ``n`` topics, in place, from groups of similar documents whose words fit no existing topic.
 
-    Each document counts ``weight`` times. Topics are also added to the rows ``since`` (:meth:`.Globals.rows_of`).
+    Each document counts ``weight`` times. Empty topics are also added to the rows ``since`` (:meth:`.Globals.rows_of`).
     """
     counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (batch.n_documents, len(batch.words)))
     group = cluster_rows(unit_rows(counts), n, streams.generator(0, "svi.births", state.n_updates))
@@ -54,15 +54,15 @@ def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, 
     own, n, words = state.tau, alike.shape[1], _SUGGESTED * weight * alike
     state.topic_words[batch.words, -n:] = words / state.shrink
     state.n_m[-n:] = words.sum(axis=0)
-    # each cluster has half as many of their tokens as of a topic in the mean
+    # in each cluster, a new topic has half as many tokens as the average topic
     own.n_km[:, -n:] = 0.5 * own.n_km.sum(axis=1, keepdims=True) / len(state.n_m)
 
 
 def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return whether ``counts`` (U, n) of ``words`` (U,) are consistent with one of the topics, (n,) bool.
+    """Return whether each column of ``counts`` (U, n), word counts of ``words`` (U,), fits one of the topics, (n,) bool.
 
-    They are if Pearson's statistic for the likeliest topic is at most three standard deviations above its mean (both
-    exact for a multinomial distribution, even for rare words).
+    Counts fit if Pearson's statistic for the likeliest topic is at most three standard deviations above its
+    mean. Mean and standard deviation are exact for a multinomial distribution, even for rare words.
     """
     n_words, totals = len(state.topic_words), counts.sum(axis=0)
     size = state.n_m + n_words * state.topic_word_prior
@@ -76,7 +76,10 @@ def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np
 
 
 def add_topics(state: Globals, n: int, rows: dict[str, Any]) -> None:
-    """Add ``n`` topics without tokens, each with a share of the weight that remains, in place, and to ``rows``."""
+    """Add ``n`` topics without tokens to the state and to ``rows``, in place.
+
+    The remaining weight is divided equally among the new topics and all further topics.
+    """
     own = state.tau
     holders = {"topic_words": state, "n_m": state, "n_km": own, "topic_weights": own, "remaining": own}
     now = {name: getattr(part, name) for name, part in holders.items()}
@@ -92,7 +95,12 @@ def add_topics(state: Globals, n: int, rows: dict[str, Any]) -> None:
 
 # -- clusters ------------------------------------------------------------------------------------------------------
 class Alike(NamedTuple):
-    """G groups of similar documents: (G, B) weights of documents in groups, and their sums."""
+    """G groups of similar documents.
+
+    documents : (G, B) sparse, weight of each document in its group
+    sizes : (G,) float64, total weight of the documents of each group
+    topics : (G, M) float64, expected tokens of each topic in each group
+    """
 
     documents: sp.csr_matrix
     sizes: np.ndarray
@@ -100,10 +108,13 @@ class Alike(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A trial state, with the earlier numbers (K,) of its clusters, and its evaluation on the documents of the block.
+    """A trial state, and its evaluation on the documents of the block.
 
-    ``bound``, of which ``of_topics`` is the divergence of topics, in nats, and ``candidates`` are those of ``counted``,
-    in which each document of the block counts once at most.
+    state : state with new clusters
+    place : (K,) int, index in ``state`` of each cluster that existed before
+    counted : copy of ``state`` with scaled statistics, so that each document of the block counts at most once
+    candidates, bound : local posteriors of the documents, and the bound in nats, under ``counted``
+    of_topics : divergence of the topics of ``counted``, in nats
     """
 
     state: Globals
@@ -115,7 +126,7 @@ class Trial(NamedTuple):
 
     @property
     def is_new(self) -> np.ndarray:
-        """Whether each cluster is new, (K',) bool."""
+        """Whether each cluster of the trial state is new, (K',) bool."""
         is_new = np.ones(self.state.n_clusters, bool)
         is_new[self.place] = False
         return is_new
@@ -136,10 +147,10 @@ def add_new_clusters(
 
     Parameters
     ----------
-    state : after the last pass over the block ``batch``; it does not change if no cluster is added
-    local : local posteriors of this pass
-    before, since : :meth:`.Globals.rows_of`, before that pass and before the first one
-    scale, rate : of the pass
+    state : state after the last pass over the block ``batch``; it does not change if no cluster is added
+    local : local posteriors of the last pass
+    before, since : results of :meth:`.Globals.rows_of` before the last pass and before the first pass
+    scale, rate : weight of a document and learning rate in the last pass
     """
     weight = scale * rate
     alike = _alike(state, local, n, weight)
@@ -150,7 +161,7 @@ def add_new_clusters(
     without = _tried(documents, state, np.arange(n_before), weight).bound
     trial = state.copy()
     trial.cluster = state.cluster.copy()
-    trial.cluster[batch.rows] = -1  # free, however few mini-batches there were
+    trial.cluster[batch.rows] = -1  # otherwise, documents might be fixed to their clusters
     trial.undo_steps(batch, before)
     rows = dict(since)
     contexts = (alike.documents @ sp.csr_matrix(batch.contexts.statistics)).toarray()
@@ -169,7 +180,7 @@ def add_new_clusters(
 
 
 def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> Alike:
-    """Return up to n groups of documents with similar topics; a group has at least two documents."""
+    """Return up to ``n`` groups of at least two documents with similar topics."""
     topics = np.einsum("bc,bcm->bm", local.share, local.counts)
     rng = streams.generator(0, "svi.births of clusters", state.n_updates)
     group = cluster_rows(unit_rows(sp.csr_matrix(topics)), n, rng)
@@ -180,11 +191,10 @@ def _alike(state: Globals, local: DocumentPosteriors, n: int, weight: float) -> 
 
 
 def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool:
-    """Return whether some group loses little likelihood as a new cluster, given its current tables and without
-    contexts.
+    """Return whether at least one group loses little likelihood as a new cluster, without contexts.
 
-    The gain from new tables is unknown before the trial. When clusters were added, the best group lost at most 0.6 nats
-    per table, or gained.
+    The loss is computed from the current tables, because the gain from new tables is unknown before the trial. In all
+    trials that added clusters, the best group lost at most 0.6 nats per table.
     """
     factor = min(1.0 / weight, 1.0)
     cluster, n_k, n_km = state.cluster[batch.rows], factor * state.n_k, factor * state.tau.n_km
@@ -208,8 +218,9 @@ def add_clusters(
 ) -> None:
     """Add n clusters of a Dirichlet process, in place; new clusters come last.
 
-    They begin with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of ``batch``)
-    statistics. To ``rows``, which :meth:`.Globals.rows_of` gave of ``batch`` before, they are added with nothing.
+    New clusters are initialised with ``n_k`` (n,) documents, ``n_km`` (n, M) tables and ``contexts`` (n, columns of
+    ``batch``) statistics. Clusters without statistics are added to ``rows``, an earlier result of
+    :meth:`.Globals.rows_of` for ``batch``.
     """
     n, own, alpha = len(n_k), state.tau, state.concentrations().mean[GROUP]
     counts = np.zeros((len(state.context_counts), n))
@@ -230,8 +241,10 @@ def add_clusters(
 def _tried(
     documents: SampledDocuments, state: Globals, place: np.ndarray, weight: float, of_topics: float | None = None
 ) -> Trial:
-    """Compute the bound of the sampled documents for ``state``, in which each of them counts ``weight`` times (here at
-    most once)."""
+    """Evaluate a trial ``state`` on the sampled documents.
+
+    In ``state``, each document counts ``weight`` times. For the bound, each document counts at most once.
+    """
     factor, counted = min(1.0 / weight, 1.0), state.copy()
     counted.shrink, counted.context_shrink = factor * state.shrink, factor * state.context_shrink
     counted.n_m, counted.context_totals = factor * state.n_m, factor * state.context_totals
@@ -243,7 +256,7 @@ def _tried(
 
 
 def _merged(documents: SampledDocuments, now: Trial, weight: float) -> Trial:
-    """Return the trial after as many merges of new clusters, with new or old ones, as do not lower the bound."""
+    """Merge new clusters with new or old clusters as long as this does not lower the bound; return the trial."""
 
     def merged(pairs: np.ndarray) -> Trial:
         state = now.state.copy()

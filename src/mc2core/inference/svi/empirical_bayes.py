@@ -1,4 +1,7 @@
-"""Point estimates: s of topics, epsilon and v of proportions over topics (docs/model.md)."""
+"""Point estimates of s, the prior count of words in topics, and of epsilon and v of the topic proportions.
+
+The objectives are derived in docs/model.md.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ from mc2core.inference.svi.concentrations import log_density_of_log
 from mc2core.inference.svi.words import ROW_BLOCK
 
 _NEWTON_STEPS = 20
-# Newton steps of ln s: longest, and short enough to end
+# length of Newton steps of ln s: the limit, and the length below which the iteration ends
 _LONGEST_STEP, _SHORTEST_STEP = 1.0, 1e-4
 _MIN_S, _MAX_S = 1e-10, 1e10
-# weight of a topic without tokens until it is removed
+# smallest weight of a topic: a topic without tokens has it until it is removed
 _MIN_WEIGHT = 1e-12
 _MIN_V, _MAX_V = 1e-8, 1e8
-# steps of epsilon and v at the start, after a full step and after a mini-batch
+# number of steps of epsilon and v in the initial state, after a full batch and after a mini-batch
 STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
 
 
 def backtracked(value: Callable[[float], float], now: float) -> float:
-    """Return the first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``, or 0."""
+    """Return the first fraction 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``; 0 if none is."""
     share = 1.0
     for _ in range(30):
         if value(share) >= now:
@@ -52,7 +55,10 @@ def trigamma(x):
 
 @kernel
 def sum_over_words(topic_words, s, first, last):
-    """Return sums over words first..last-1 and topics of ln G(s + n) - ln G(s) and its two derivatives by s."""
+    """Return the sums of ln G(s + n) - ln G(s), and of its first two derivatives with respect to s.
+
+    The sums are over words first..last-1 and all topics; n is ``topic_words``.
+    """
     at_s = log_gamma(s), digamma(s), trigamma(s)
     value, slope, curve = 0.0, 0.0, 0.0
     for w in range(first, last):
@@ -68,7 +74,10 @@ def sum_over_words(topic_words, s, first, last):
 def prior_terms(
     topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None
 ) -> tuple[float, float, float]:
-    """Return L(s) plus the log density of ln s given (V, M) expected tokens, with two derivatives by ln s."""
+    """Return the bound as a function of s plus the log prior density of ln s, and two derivatives with respect to ln s.
+
+    ``topic_words`` (V, M) contains the expected number of tokens per word and topic.
+    """
     n_words, n_topics = topic_words.shape
     blocks = in_blocks(pool, lambda first, last: sum_over_words(topic_words, s, first, last), n_words, ROW_BLOCK)
     value, slope, curve = (float(sum(terms)) for terms in zip(*blocks, strict=True))
@@ -81,7 +90,7 @@ def prior_terms(
 
 
 def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None) -> float:
-    """Return the s that maximises the bound given (V, M) expected tokens, by Newton steps of ln s."""
+    """Return the s that maximises the bound, given the expected tokens ``topic_words`` (V, M), by Newton steps."""
     now = prior_terms(topic_words, s, prior, pool)
     for _ in range(_NEWTON_STEPS):
         step = -now[1] / now[2] if now[2] < 0 else np.sign(now[1]) * _LONGEST_STEP
@@ -103,7 +112,12 @@ def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, floa
 
 
 class TopicWeights(NamedTuple):
-    """``topics`` (M,) float64 > 0 and ``remaining`` > 0, which sum to 1, and ``v`` > 0."""
+    """Point estimates of epsilon and v.
+
+    topics : (M,) float64 > 0, weights epsilon of topics
+    remaining : float > 0, total weight of all further topics; ``topics`` and ``remaining`` sum to 1
+    v : float > 0, table concentration
+    """
 
     topics: np.ndarray
     remaining: float
@@ -112,7 +126,7 @@ class TopicWeights(NamedTuple):
 
 @kernel
 def sum_over_clusters(n_km, a, value, slope):
-    """Write value[m] = sum_k ln G(a_m + n_km) - ln G(a_m), and its derivative slope[m] with respect to a_m."""
+    """Write value[m] = sum_k (ln G(a_m + n_km) - ln G(a_m)), and its derivative slope[m] with respect to a_m."""
     n_topics = a.size
     log_gamma_a, digamma_a = np.empty(n_topics), np.empty(n_topics)
     for m in range(n_topics):
@@ -128,8 +142,12 @@ def sum_over_clusters(n_km, a, value, slope):
 
 
 class ObjectiveTerms(NamedTuple):
-    """Terms of the objective F in nats: ``f`` and the ``penalty``, which is at most 0. ``slope`` (M,) is dF / d(v
-    eps_m) without terms that depend only on v."""
+    """Objective F of epsilon and v, with its penalty and its derivative.
+
+    f : float, F in nats
+    penalty : float, log prior densities of epsilon and v in nats
+    slope : (M,) float64, dF / d(v eps_m) without terms that depend only on v
+    """
 
     f: float
     penalty: float
@@ -138,9 +156,11 @@ class ObjectiveTerms(NamedTuple):
 
 @dataclass
 class Objective:
-    """The objective F with its added terms (docs/model.md), given (K, M) expected tokens or tables ``n_km``.
+    """Objective of epsilon and v: F plus a penalty (docs/model.md).
 
-    ``prior`` is (shape, rate) of the Gamma prior of v, or None if v is fixed.
+    n_km : (K, M) float64, expected number of tokens or tables of each topic in each cluster
+    eta : float, topic concentration
+    prior : (shape, rate) of the Gamma prior of v; None if v is fixed
     """
 
     n_km: np.ndarray
@@ -149,8 +169,10 @@ class Objective:
     _latest: tuple[TopicWeights, ObjectiveTerms] | None = field(default=None, init=False, repr=False)
 
     def terms(self, weights: TopicWeights) -> ObjectiveTerms:
-        """Return the objective and its terms. The terms of the last weights are cached, because a step uses them
-        several times."""
+        """Return the terms of the objective at ``weights``.
+
+        The latest terms are cached, because a step uses them several times.
+        """
         if self._latest is None or self._latest[0] is not weights:
             value, slope = np.empty((2, len(weights.topics)))
             sum_over_clusters(self.n_km, weights.v * weights.topics, value, slope)
@@ -162,16 +184,16 @@ class Objective:
         return self._latest[1]
 
     def value(self, weights: TopicWeights) -> float:
-        """Return the objective, in nats."""
+        """Return the objective including the penalty, in nats."""
         f, penalty, _ = self.terms(weights)
         return f + penalty
 
     def expected_tables(self, weights: TopicWeights) -> np.ndarray:
-        """Return (M,) expected tables: sum_k v eps_m (digamma(v eps_m + n_km) - digamma(v eps_m))."""
+        """Return the expected tables per topic, sum_k v eps_m (digamma(v eps_m + n_km) - digamma(v eps_m)), (M,)."""
         return np.asarray(weights.v * weights.topics * self.terms(weights)[2])
 
     def step_topics(self, weights: TopicWeights) -> TopicWeights:
-        """Move epsilon towards the expected tables, without lowering the objective."""
+        """Move epsilon towards the normalised expected tables, as far as this does not lower the objective."""
         tables = self.expected_tables(weights)
         total = tables.sum() + self.eta
 
@@ -184,7 +206,7 @@ class Objective:
         return self._line_search(at, weights)
 
     def step_v(self, weights: TopicWeights) -> TopicWeights:
-        """Move ln v towards the value for its expected tables, without lowering the objective."""
+        """Move ln v towards its EM update, as far as this does not lower the objective."""
         if self.prior is None:
             return weights
         shape, rate = self.prior
@@ -197,18 +219,17 @@ class Objective:
         return self._line_search(at, weights)
 
     def _line_search(self, at: Callable[[float], TopicWeights], weights: TopicWeights) -> TopicWeights:
-        """Return ``at`` the first share of a step whose objective is not lower than at ``weights``, else
-        ``weights``."""
+        """Return ``at(share)`` for the first fraction of a step that does not lower the objective, else ``weights``."""
         now = self.value(weights)
 
         def value(share: float) -> float:
             return self.value(at(share))
 
-        # the terms of the weights tried last are cached
+        # the cache contains the weights that the line search has accepted
         return self._latest[0] if backtracked(value, now) and self._latest else weights
 
     def improved(self, weights: TopicWeights, n_steps: int) -> TopicWeights:
-        """Take ``n_steps`` steps of epsilon and v in turn."""
+        """Return the weights after ``n_steps`` alternating steps of epsilon and v."""
         for _ in range(n_steps):
             weights = self.step_v(self.step_topics(weights))
         return weights

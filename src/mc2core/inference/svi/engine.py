@@ -1,7 +1,8 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-Each mini-batch consists of a local step (:mod:`mc2core.inference.svi.local`) and a global step, which is a method of
-the state (:meth:`mc2core.inference.svi.globals.Globals.step`). The engine chooses the sizes and runs the loop.
+Each mini-batch is processed by a local step (:mod:`mc2core.inference.svi.local`) and a global step
+(:meth:`mc2core.inference.svi.globals.Globals.step`). The engine chooses truncations, batch sizes and learning rates,
+and runs the loop over mini-batches.
 """
 
 from __future__ import annotations
@@ -36,23 +37,22 @@ from mc2core.inference.svi.spark import assign_on_shards
 from mc2core.models import MC2, WORDS, Model
 from mc2core.posterior import Sample, SparseRows
 
-#: (learning_offset rho, learning_decay iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2,
-#: ...
+#: learning_offset rho and learning_decay iota of each schedule; mini-batch t = 1, 2, ... has rate (t + rho)**-iota
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
-#: learning_offset of the default schedule with a document level, because more of the start has to be learnt again
+#: learning_offset of the default schedule with a document level; early steps are larger to revise the initial state
 DOCUMENT_LEVEL_OFFSET = 8.0
 INITIALISATIONS = ("seeded", "gibbs", "random")
 GLOBAL_STEPS = ("sequential", "joint")
-# parts of an epoch, at most
+# largest number of parts into which an epoch is divided
 _PARTS = 32
-# a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
+# below this number of array elements (distinct words times topics and clusters), several threads take longer than one
 _MIN_FOR_THREADS = 200_000
-# default number of documents of a mini-batch. With a document level, it is at most a 32nd of the corpus and at least
-# 20, because the rates suit this number of steps per epoch (docs/notes/svi_document_level.md)
+# default number of documents per mini-batch. With a document level, it is at most 1/32 of the corpus and at least 20,
+# because the learning rates suit this number of steps per epoch (docs/notes/svi_document_level.md)
 _BATCH, _MIN_BATCHES, _MIN_BATCH = 400, 32, 20
 # default truncations with tables
 _CLUSTERS_OF_TABLES, _TOPICS_OF_TABLES = 40, 120
-#: most clusters by rule, without a document level and with one, and most topics
+#: largest default numbers of clusters and topics, without (False) and with (True) a document level
 MAX_CLUSTERS = {False: 320, True: 100}
 MAX_TOPICS = {False: 640, True: 800}
 
@@ -256,7 +256,7 @@ class SVI(Engine):
         if model.document_level:
             n_documents = min(batch_size or corpus.n_documents, corpus.n_documents)
             n_proportions += n_documents * min(CANDIDATES, n_clusters)
-        # at least three copies of each: the parameters, and the results of a step
+        # each array exists at least three times: as parameters, and as results of a step
         n_numbers = n_proportions * max_topics + n_clusters * dimension + n_rows * max_topics
         clusters = f"{n_clusters} clusters" if max_tables is None else f"{n_clusters} clusters of {max_tables} tables"
         run = "an SVI run" if chains == 1 else f"an SVI run of {chains} chains, each"
@@ -266,7 +266,7 @@ class SVI(Engine):
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)
-        # with a document level clusters are merged as far as the bound lets them be
+        # with a document level, merges determine the number of clusters, so the truncation is not reported
         follow = {} if model.document_level or model.n_clusters else {"clusters": settings.n_clusters}
         return follow | {"topics": settings.n_topics}
 
@@ -307,7 +307,10 @@ class SVI(Engine):
         return Globals.restore(model, settings, corpus.content.shape, contexts, arrays, observed)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
-        """Return posterior means of the clusters and topics in use. New ones have the weight of all unused ones."""
+        """Return the posterior means of the clusters and topics in use.
+
+        The weights of a new cluster and of a new topic are the total weights of those that are not in use.
+        """
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = state.expected_weights()
         has_new, weights = len(clusters) < len(weights), weights[clusters]
@@ -338,7 +341,7 @@ class SVI(Engine):
 
     # -- the run -------------------------------------------------------------------------------------------
     def resolved(self, model: MC2, n_documents: int, n_tokens: int) -> RunSettings:
-        """Return the settings of the run, with the values that the defaults have for a corpus of this size."""
+        """Return the settings of the run, with defaults replaced by values for a corpus of this size."""
         n_clusters, max_topics, size = model.n_clusters or self.max_clusters, self.max_topics, self.batch_size
         if self.max_tables is None:
             n_clusters, max_topics = truncations_by_rule(model, n_documents, n_tokens, n_clusters, max_topics)
@@ -350,9 +353,9 @@ class SVI(Engine):
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
     def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
-        """Process the documents ``rows``, the next mini-batch of an epoch, and update the state in place.
+        """Update the state in place by the documents ``rows``, the next mini-batch of an epoch.
 
-        Returns the sum of ln Z_j over these documents, in nats, under the global parameters before the step.
+        Returns the sum of ln Z_j over these documents under the global parameters before the step, in nats.
         """
         rate = self.rate(state.model, state.n_updates)
         evidence = self.batch_step(corpus, state, rows, rate, pool)[1].documents.log_evidence
@@ -386,7 +389,7 @@ class SVI(Engine):
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Update the state in place by one step of coordinate ascent on the whole corpus; return the ELBO in nats.
 
-        The local posteriors are computed under the old global parameters, where their part of the ELBO is sum_j ln Z_j.
+        The local posteriors are computed under the old global parameters. Their part of the ELBO is then sum_j ln Z_j.
         Under the new global parameters, this part changes by an amount that is linear in the statistics.
         """
         batch, local = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)

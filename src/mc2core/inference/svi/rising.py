@@ -58,7 +58,7 @@ def uncertain_tables(a, n, square):
 
 
 def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
-    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected number of tables of documents of length N_j."""
+    """Return omega (digamma(omega + N_j) - digamma(omega)), the expected tables of documents with N_j tokens."""
     return omega * (array_digamma(omega + lengths) - array_digamma(omega))
 
 

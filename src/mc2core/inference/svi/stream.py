@@ -3,19 +3,19 @@
 A corpus is finite, but a stream of documents has no end. The posterior of a stream describes a *population*: a given
 number of documents, drawn from the same source as the documents of the stream (McInerney, Ranganath and Blei, "The
 Population Posterior and Bayesian Modeling on Streams", NIPS 2015). A mini-batch of B documents represents the
-population in the same way as a mini-batch of a fit represents its corpus. Its statistics are multiplied by population /
-B, and the global parameters move towards them with the next step size of the engine's schedule. The size of the
-population is a setting. It does not grow with the stream: a larger population makes the posterior narrower, whereas a
+population in the same way as a mini-batch of a fit represents its corpus. Its statistics are multiplied by
+population / B. The global parameters then take a step with the next learning rate of the schedule. The size of the
+population is a setting and does not grow with the stream. A larger population makes the posterior narrower, whereas a
 longer stream does not. If the population is the corpus of a fit, one pass over its documents is an epoch.
 
-A fit visits each document once per epoch, but a stream receives each document only once. Therefore a stream processes
-documents in blocks of at least 400, with several passes over each block. In the global parameters, each pass replaces
-the statistics that the previous pass computed for the block (as in memoised variational inference: Hughes and Sudderth,
-"Memoized online variational inference for Dirichlet process mixture models", NIPS 2013). A block moves the global
-parameters as far as its mini-batches would. Topics are added after the first pass, and clusters after the last
-(:mod:`mc2core.inference.svi.births`). After each block, mini-batches of earlier documents are processed, so that these
-documents can use new topics and clusters too. They are drawn from the kept documents, which are a uniform random sample
-of all documents so far (docs/notes/arrivals.md).
+A fit processes each document once per epoch, but a stream receives each document only once. Therefore a stream
+processes documents in blocks of at least 400, with several passes over each block. Each pass replaces the statistics
+that the previous pass added to the global parameters, as in memoised variational inference (Hughes and Sudderth,
+"Memoized online variational inference for Dirichlet process mixture models", NIPS 2013). The learning rate of a block
+is as large as the combined rates of its mini-batches. Topics are added after the first pass, and clusters after the
+last (:mod:`mc2core.inference.svi.births`). After each block, mini-batches of earlier documents are processed, so that
+these documents can also use new topics and clusters. They are drawn from a *reservoir*, a uniform random sample of all
+documents so far (docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 
     from mc2core.inference.base import State
 
-# arrays of the state in the file of a stream, next to the arrays of its posterior
+# prefix of the names of the state's arrays in the file of a stream
 _STATE = "stream."
-# share of the latest documents below which a cluster is small
+# a cluster is small if it contains a smaller fraction of the latest documents
 _SMALL = 0.01
-# documents of a block that gets several passes, at least
+# smallest number of documents in a block that is processed by several passes
 _BLOCK = 400
-# documents gone over again after a block, for each of its own
+# number of reservoir documents that are processed after a block, per document of the block
 _AGAIN = 6
 
 
@@ -71,7 +71,7 @@ class Fitted(Protocol):
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior, with the model and the engine in its provenance."""
+        """Posterior, whose provenance contains the model and the engine."""
 
     @property
     def state(self) -> State:
@@ -79,26 +79,27 @@ class Fitted(Protocol):
 
     @property
     def trace(self) -> pd.DataFrame:
-        """The trace of the fit, with a column ``tokens``."""
+        """Trace of the fit, with a column ``tokens``."""
 
     @property
     def corpus(self) -> Corpus:
-        """The fitted documents, or the random sample of them that is saved with a fit by SVI."""
+        """Fitted documents, or the random sample of these documents that is saved with a fit by SVI."""
 
 
 class Visit(NamedTuple):
-    """Record of one block of a stream. Its evidence is computed before the block changes the posterior.
+    """Record of one block of a stream.
 
     documents, tokens : int
+        Numbers of documents and tokens in the block.
     log_evidence : float
-        Lower bound sum_j ln Z_j on the log probability of the words and contexts of the block, in nats. A context value
-        that is new has its prior probability.
+        Lower bound sum_j ln Z_j on the log probability of the words and contexts of the block, in nats, under the
+        posterior before the block. A new context value has its prior probability.
     in_small : int
         Number of documents whose likeliest cluster contained less than 1 % of the latest documents.
     clusters_born, clusters_gone, topics_born, topics_gone : int
         Numbers of clusters and topics that came into use or went out of use. A cluster is in use if it is the likeliest
-        cluster of at least one of the latest or kept documents. A topic is in use if its expected number of tokens is
-        at least one half.
+        cluster of at least one of the latest documents or of the reservoir documents. A topic is in use if its expected
+        number of tokens is at least one half.
     """
 
     documents: int
@@ -122,7 +123,7 @@ class Stream:
       default. With tables, no topics are added.
     - Clusters are added if they improve the ELBO of a block, up to ``max_clusters`` of the engine or its default. This
       needs a model with a document level in which the number of clusters is not fixed.
-    - For each new document, six earlier documents are processed again. They are drawn from at most 2,000 kept
+    - For each new document, six earlier documents are processed again. They are drawn from a reservoir of at most 2,000
       documents, a uniform random sample of all documents so far.
     - Unused clusters and topics are removed after every ``total_samples`` documents. Existing clusters are not merged.
     - :meth:`grow` adds columns for new words and context values.
@@ -145,7 +146,7 @@ class Stream:
     model : MC2
     engine : SVI
     n_documents : int
-        Number of new documents so far.
+        Number of new documents that the stream has processed so far.
     fitted : dict
         Description of the original fit: the numbers of ``documents``, ``tokens`` and ``words``, the truncations
         ``clusters`` and ``topics``, the ``dimensions`` of the contexts, and ``log_evidence`` (of the last epoch, in
@@ -193,22 +194,22 @@ class Stream:
         self.fitted |= {"clusters": state.settings.n_clusters, "topics": state.settings.n_topics}
         settings = state.settings._replace(total_samples=total_samples)
         self._state = self._restored(state.arrays(), settings)
-        self._state.n_visited, self._state.evidence = 0, 0.0  # the incomplete epoch of a stopped fit is over
+        self._state.n_visited, self._state.evidence = 0, 0.0  # an incomplete epoch of a stopped fit is not continued
         if total_samples != fitted:
             self._state.scale_counts(total_samples / fitted)
-        # clusters of the latest documents, then of the documents kept from the fit while these are processed again
+        # the state's documents: the latest ones, then the reservoir documents if these are processed again
         cluster, kept = self._state.cluster, reservoir.places(0, fitted, reservoir.MOST)
         self._state.set_documents(np.append(cluster[-total_samples:], cluster[kept if self.passes > 1 else []]))
         self._posterior: Posterior | None = None
 
     def _in_columns(self, corpus: Corpus) -> Corpus:
-        """Return the documents with the words, contexts and units of the stream."""
+        """Return the documents of ``corpus`` with the words, contexts and units of the stream."""
         corpus = matching.in_units(corpus, self.model.contexts, self._kept.units)
         contexts = {name: corpus.contexts[name] for name in self._kept.contexts}
         return self._kept.with_documents(corpus.content, contexts)
 
     def _restored(self, arrays: Mapping[str, np.ndarray], settings: RunSettings) -> Globals:
-        """Restore the state of a stream from copies of its arrays."""
+        """Return a state with copies of ``arrays``."""
         contexts = StackedContexts(self._kept, self.model.contexts)
         shape = np.size(arrays.get("cluster", ())), self._kept.n_words
         return Globals.restore(self.model, settings, shape, contexts, arrays)
@@ -225,7 +226,7 @@ class Stream:
 
     @property
     def _n_latest(self) -> int:
-        """Number of the latest documents whose clusters the state has, without the documents kept from the fit."""
+        """Number of the latest documents whose clusters are in the state, without the reservoir documents."""
         return min(self.total_samples, self.fitted["documents"] + self.n_documents)
 
     @property
@@ -236,10 +237,11 @@ class Stream:
 
     @property
     def posterior(self) -> Posterior:
-        """The current posterior.
+        """Current posterior.
 
-        ``cluster`` contains the latest ``total_samples`` documents at most, which may include documents of the fit.
-        ``provenance["stream"]`` contains the number of new documents and the settings of the stream.
+        Its ``cluster`` contains the clusters of at most the latest ``total_samples`` documents, which may include
+        documents of the fit. ``provenance["stream"]`` contains the number of new documents and the settings of the
+        stream.
         """
         if self._posterior is None:
             stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
@@ -281,11 +283,11 @@ class Stream:
         return self.place(corpus, new_columns)[0]
 
     def remember(self, fingerprints: np.ndarray) -> None:
-        """Add fingerprints of documents to the attribute ``taken``."""
+        """Add the fingerprints of documents to the attribute ``taken``."""
         self.taken, self._posterior = np.append(self.taken, fingerprints), None
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, alignment.NewColumns, list[Dropped]]:
-        """Run :meth:`grow`, and also return the names with new columns and the names that were left out."""
+        """Like :meth:`grow`, but also return the names that got new columns and the names that were left out."""
         known = {name: one for name, one in corpus.contexts.items() if name in self._kept.contexts}
         corpus = corpus.with_contexts(known)
         pattern, new = alignment.extended(alignment.schema_of(self.posterior), corpus, new_columns)
@@ -338,7 +340,7 @@ class Stream:
             state.contexts = known
 
     def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
-        """Process one block. Its documents become the latest ones."""
+        """Process one block of documents and add them to the latest documents and to the reservoir."""
         state, self._posterior = self._state, None
         latest, kept = np.split(state.cluster, [self._n_latest])
         clusters, topics = clusters_in_use(state), topics_in_use(state)
@@ -370,7 +372,10 @@ class Stream:
         return Visit(len(rows), n_tokens, evidence, in_small, *changes)
 
     def _mass_of_new_names(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
-        """Return the tokens of a block, and the nats by which prior mass favours words and values without data."""
+        """Return the number of tokens of a block, and a correction of its log evidence for unseen names, in nats.
+
+        A word or context value without data gets ln E p instead of E ln p, that is, its prior probability.
+        """
         state = self._state
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
@@ -383,7 +388,11 @@ class Stream:
         return int(counts.sum(dtype=np.int64)), unmet
 
     def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
-        """Run the passes over a block, in place. Returns the sum of its ln Z_j under the globals before, in nats."""
+        """Update the state in place by several passes over a block.
+
+        Returns the sum of ln Z_j over the documents of the block, under the global parameters before the block, in
+        nats.
+        """
         state.rescale()
         n_steps = -(-len(rows) // cast(int, state.settings.batch_size))
         rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
@@ -393,11 +402,10 @@ class Stream:
         since, evidence = state.rows_of(batch), 0.0
         for number in range(self.passes):
             if number == 1 and n_topics:
-                # not before: the first pass says how likely documents are, and a word that no topic has had yet is in
-                # one without tokens hundreds of nats less likely than the model's prior has it
+                # not before the first pass, because its log evidence must be independent of the topics of the block
                 suggest_topics(state, batch, since, n_topics, rate * scale)
             before = state.rows_of(batch) if number == self.passes - 1 else {}
-            state.cluster[rows] = -1  # no pass fixes documents in the clusters of the pass before
+            state.cluster[rows] = -1  # otherwise, documents would be fixed to the clusters of the previous pass
             local = local_step(state, batch, pool)
             state.step(batch, local, scale, rate, pool, since=since)
             if number == 0:
@@ -412,7 +420,7 @@ class Stream:
         return evidence
 
     def _go_over_kept(self, n: int, pool: Executor | None) -> None:
-        """Process mini-batches of n random documents of those kept from the fit, or of all of them."""
+        """Process n random documents of the reservoir (all if it is smaller) in mini-batches, in place."""
         state, kept = self._state, self._kept
         contexts, (latest, state.cluster) = state.contexts, np.split(state.cluster, [self._n_latest])
         state.contexts = StackedContexts(kept, self.model.contexts)
@@ -426,7 +434,7 @@ class Stream:
             state.cluster, state.contexts = np.append(latest, state.cluster), contexts
 
     def _n_new(self, n_documents: int) -> tuple[int, int]:
-        """Return the numbers of clusters and topics that a block of this size may add."""
+        """Return the largest numbers of clusters and topics that a block of ``n_documents`` documents may add."""
         state, level = self._state, self.model.document_level
         if state.settings.n_tables is not None:
             return 0, 0
@@ -442,7 +450,7 @@ class Stream:
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the stream as one .npz file, which is also a saved posterior."""
+        """Save the stream as an .npz file, which can also be loaded as a posterior."""
         state = {f"{_STATE}{name}": array for name, array in self._state.arrays().items()}
         storage.write_arrays(path, self.posterior.arrays() | state)
 
@@ -460,7 +468,7 @@ class Stream:
     def from_arrays(
         cls, arrays: Mapping[str, np.ndarray], posterior: Posterior, path: str | os.PathLike[str], *, threads: int = 1
     ) -> Stream:
-        """Build a stream from the arrays of a saved stream and its ``posterior``; error messages name ``path``."""
+        """Build a stream from the arrays and the ``posterior`` of a saved stream; errors mention ``path``."""
         if "stream" not in posterior.provenance:
             raise ValueError(f"{path} holds a posterior, but no stream to continue")
         stream = cls.__new__(cls)
@@ -488,27 +496,30 @@ def _fingerprints_of(posterior: Posterior) -> np.ndarray:
 
 
 def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
-    """Return how many numbers were added and how many were removed."""
+    """Return the number of elements only in ``after``, and the number of elements only in ``before``."""
     return len(np.setdiff1d(after, before)), len(np.setdiff1d(before, after))
 
 
 def _count_unseen(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
-    """Return the sum of the ``counts`` in those ``columns`` whose rows of ``table`` (columns, n) are zero."""
+    """Return the sum of the ``counts`` whose ``columns`` have only zeros in ``table`` (columns, n)."""
     used, place = np.unique(columns, return_inverse=True)
     return float(counts[~table[used].any(axis=1)[place]].sum())
 
 
 def _geometric(prior: float) -> float:
-    """Return ln E p - E ln p, up to the total, for a probability p with this prior count and no data."""
+    """Return ln E p - E ln p for a probability p with prior count ``prior`` and no data.
+
+    The terms of the total count are omitted.
+    """
     return math.log(prior) - float(digamma(prior))
 
 
 def _specified(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
-    """Return model and engine of a fit. Raises ValueError if it cannot continue as a stream."""
+    """Return the model and the engine of a fit. Raises ValueError if a stream cannot continue the fit."""
     model, engine = specified_in(provenance, threads)
     if not isinstance(engine, SVI):
         raise ValueError(f"the fit is by {engine.name}; a stream continues a fit by {SVI.name}")
-    if not isinstance(model, MC2) or model.content is not None:  # new ones would change the unit of all
+    if not isinstance(model, MC2) or model.content is not None:  # new observations would change the unit of all
         raise ValueError("the fit is of observations; a stream needs documents of words")
     if engine.batch_size is None:
         raise ValueError("batch_size is None; a stream needs mini-batches")
@@ -532,7 +543,7 @@ def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: i
 
 
 def _documents_of(posterior: Posterior, corpus: Corpus) -> Corpus:
-    """Return the documents with the columns, contexts and units of the posterior."""
+    """Return the documents of ``corpus`` with the words, contexts and units of the posterior."""
     corpus = matching.in_units(corpus, posterior.families, posterior.units)
     contexts = {name: corpus.contexts[name] for name in posterior.families}
     names, units = posterior.context_names, posterior.units
