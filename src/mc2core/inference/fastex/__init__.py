@@ -1,1 +1,1 @@
-"""FastEx: finite mixtures for thousands of clusters (NIPS12)."""
+"""FastEx: finite mixtures with thousands of clusters (NIPS12)."""

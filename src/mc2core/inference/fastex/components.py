@@ -1,21 +1,25 @@
-"""Kinds of clusters in FastEx, with all code that differs between the first three (NIPS12 sections 2 and 3).
+"""Components of the mixtures of FastEx, and the scores of clusters (NIPS12 sections 2 and 3).
 
-* multinomial: a document's words given their number, Dirichlet(a) prior; * poisson: x_d ~ Poisson(rate_d) for every
-word, Gamma(a, rate_prior) prior; * gaussian: x ~ N(mean, I / precision) in V dimensions, with mean ~ N(0, I / (a
-precision)) and precision ~ Gamma(1, rate_prior), a Normal-Gamma prior; * gauss_wishart: x ~ N(mean, precision^-1) with
-a precision matrix, mean ~ N(0, (a precision)^-1) and precision ~ Wishart(V + 1, (2 rate_prior I)^-1), which has kernels
-of its own, :mod:`.gauss_wishart`. For the variance of one word, its prior equals that of the Gaussian, and all
-correlations of two words are equally likely.
+* multinomial: the words of a document given their number, with the prior Dirichlet(a)
+* poisson: x_d ~ Poisson(rate_d) for each word d, with the prior Gamma(a, rate_prior)
+* gaussian: x ~ N(mean, I / precision) in V dimensions, with the Normal-Gamma prior mean ~ N(0, I / (a precision)) and
+  precision ~ Gamma(1, rate_prior)
+* gauss_wishart: x ~ N(mean, precision^-1) with a precision matrix, mean ~ N(0, (a precision)^-1) and precision ~
+  Wishart(V + 1, (2 rate_prior I)^-1). The prior of the variance of one word equals the Gaussian prior, and all
+  correlations of two words are equally likely. The kernels of this component are in :mod:`.gauss_wishart`.
 
-For the first three, a cluster k is summarised by its number of documents n_k, the counts n_kd, its mass (tokens; for
-the Gaussian, the sum of squared lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two scores are computed from these:
+For the first three components, the statistics of a cluster k are its number of documents n_k, the counts n_kd and its
+mass (number of tokens; Gaussian: sum of squared lengths |x|^2). The Gaussian component also needs |n_k.|^2. Two scores
+are computed from these statistics:
 
-* the collapsed log likelihood, exactly: :func:`word_term` summed over the document's words, into :func:`log_evidence`;
-* a score for proposals that is linear in x (eq. 11, the Taylor form: the predictive density is nearly the density at
-theta* = E[theta | X], with an error of order 1 / n by Lemma 1): constant + mass_j * slope + factor * <x, theta_k>. For
-the two count models theta_kd = ln(1 + n_kd / a), relative to a word the cluster lacks, which is exact for a word that
-occurs once; E[theta | X] itself has digamma for ln, far off for counts near 0. For the Gaussian theta_kd = n_kd and the
-factor E[precision] / (a + n_k).
+* The exact collapsed log likelihood (:func:`log_evidence`), which includes the sum of :func:`word_term` over the words
+  of the document.
+* A proposal score that is linear in x: constant + mass_j * slope + factor * <x, theta_k>. It follows from the Taylor
+  form of eq. 11: the predictive density is approximated by the density at theta* = E[theta | X], with an error of order
+  1 / n (Lemma 1). For the two count models, theta_kd = ln(1 + n_kd / a), relative to a word that does not occur in the
+  cluster. This is exact for a word that occurs once in the document. E[theta | X] itself would have digamma instead of
+  ln, which is inaccurate for counts near 0. For the Gaussian, theta_kd = n_kd, and the factor is E[precision] / (a +
+  n_k).
 """
 
 from __future__ import annotations
@@ -33,11 +37,11 @@ from mc2core.compute.kernels import inner_kernel
 from mc2core.corpus import Corpus
 
 MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
-#: log-gammas of counts are summed as whole numbers of this unit's reciprocal
+#: log-gammas of counts are summed as integers, in units of 1 / JOINT_UNIT
 JOINT_UNIT = 2.0**20
-#: <p, theta> is stored as a multiple of 2**-40
+#: <p, theta> is stored as an integer, in units of 1 / OVERLAP_UNIT
 OVERLAP_UNIT = 2.0**40
-#: entries of Projection.background for each doubling of a cluster's mass, and in all
+#: number of entries of Projection.background per doubling of a cluster's mass, and in total
 BACKGROUND_STEPS = 4
 BACKGROUND_SIZE = 64 * BACKGROUND_STEPS
 _F = np.float32
@@ -58,7 +62,7 @@ class Visits:
 
 @dataclass(frozen=True)
 class ChainSettings:
-    """Settings of model and engine that a chain needs. Fields with defaults belong to the proposals of FastEx."""
+    """Settings of the model and the engine that a chain needs; fields with defaults are used only by FastEx."""
 
     n_clusters: int
     topic_word_prior: float
@@ -75,19 +79,19 @@ class ChainSettings:
 
 
 class DocumentCells(NamedTuple):
-    """The corpus as kernels read it, in CSR order."""
+    """Word counts of the documents in CSR order."""
 
     indptr: np.ndarray  # (J + 1,) int64
     words: np.ndarray  # (cells,) int32
     counts: np.ndarray  # (cells,) int32
-    mass: np.ndarray  # (J,) int64: tokens; Gaussian: squared length
+    mass: np.ndarray  # (J,) int64: number of tokens; Gaussian: squared length
 
 
 class ClusterSizes(NamedTuple):
-    """Sizes of the clusters, (K,) int64 each."""
+    """Sizes of the K clusters; each array is (K,) int64."""
 
-    n_k: np.ndarray  # documents
-    mass: np.ndarray  # of its documents
+    n_k: np.ndarray  # number of documents
+    mass: np.ndarray  # total mass of the documents
     squares: np.ndarray  # sum over words of n_kd**2
 
 
@@ -99,8 +103,10 @@ def log_gamma_of(table, topic_word_prior, n):
 
 @numba.njit(inline="always")
 def word_term(component, table, topic_word_prior, n, x):
-    """Return the contribution of a word's count x to the sum over words in :func:`log_evidence`; n is the count of the
-    cluster."""
+    """Return the term of a word in the argument ``words`` of :func:`log_evidence`.
+
+    The word has count x in the document and count n in the cluster.
+    """
     if component == GAUSSIAN:
         return np.float64(n) * x
     return log_gamma_of(table, topic_word_prior, n + x) - log_gamma_of(table, topic_word_prior, n)
@@ -108,7 +114,7 @@ def word_term(component, table, topic_word_prior, n, x):
 
 @numba.njit(inline="always")
 def theta_of(component, table, topic_word_prior, n):
-    """Return theta_kd of the count n, float32, from ``table`` if it contains n."""
+    """Return theta_kd for a count n, float32, from ``table`` if it contains n."""
     if n < table.size:
         return table[n]
     return _F(n) if component == GAUSSIAN else _F(math.log1p(n / topic_word_prior))
@@ -116,20 +122,22 @@ def theta_of(component, table, topic_word_prior, n):
 
 @numba.njit(inline="always")
 def precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares):
-    """Return the rate of a Gaussian cluster's posterior precision: rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) /
-    2."""
+    """Return the rate of the Gamma posterior of the precision of a Gaussian cluster.
+
+    The rate is rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) / 2.
+    """
     return rate_prior + 0.5 * (mass - squares / (topic_word_prior + n_documents))
 
 
 @numba.njit(inline="always")
 def precision_shape(n_words, n_documents):
-    """Return the shape of a Gaussian cluster's posterior precision."""
+    """Return the shape of the Gamma posterior of the precision of a Gaussian cluster."""
     return _PRECISION_SHAPE + 0.5 * n_words * n_documents
 
 
 @inner_kernel
 def log_gaussian(n_words, topic_word_prior, rate_prior, n_documents, mass, squares):
-    """Log marginal likelihood of a Gaussian cluster, without terms that all partitions share."""
+    """Return the log marginal likelihood of a Gaussian cluster, without terms that are equal for all partitions."""
     shape = precision_shape(n_words, n_documents)
     rate = precision_rate(rate_prior, topic_word_prior, n_documents, mass, squares)
     return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(topic_word_prior + n_documents)
@@ -157,10 +165,10 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
 
 @inner_kernel
 def linear_terms(constants, background, n_documents, mass, squares, overlap):
-    """Return (constant, slope, factor) of a cluster's score; see the module.
+    """Return (constant, slope, factor) of the proposal score of a cluster (see the module docstring).
 
-    ``overlap``: <p, theta_k> over hashed words in units of 1 / OVERLAP_UNIT; ``background``: expected value of the same
-    product over the other words, a table in steps of the log mass of the cluster.
+    ``overlap`` is <p, theta_k> over the hashed words, in units of 1 / OVERLAP_UNIT. ``background`` is a table of the
+    expected <p, theta_k> over all other words, by the log mass of the cluster.
     """
     step = math.log2(1.0 + mass) * BACKGROUND_STEPS
     i = int(step)
@@ -176,14 +184,14 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
         return _F(constant), _F(factor * inner - 0.5 * precision), _F(factor)
     total = mass + constants.n_words * constants.topic_word_prior
     if constants.component == MULTINOMIAL:
-        # ln G(m) - ln G(m + n_x) = -n_x ln(m + n_x / 2) nearly, so the middle of an average document is added
+        # ln G(m) - ln G(m + n_x) is about -n_x ln(m + n_x / 2), so half the length of an average document is added
         return _F(weight), _F(inner - math.log(total + constants.half_length)), _F(1.0)
     rate = n_documents + constants.rate_prior
     return _F(weight - total * math.log1p(1.0 / rate)), _F(inner - math.log(rate + 1.0)), _F(1.0)
 
 
 def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
-    """Return ln p(y) of clusters of (K,) ``n_k`` documents, with the weights of clusters integrated out."""
+    """Return ln p(y) with the cluster weights integrated out; clusters have ``n_k`` (K,) documents."""
     total = settings.n_clusters * settings.weight_prior
     log_p = gammaln(total) - gammaln(total + n_k.sum())
     return float(log_p + np.sum(gammaln(n_k + settings.weight_prior) - gammaln(settings.weight_prior)))
@@ -192,8 +200,10 @@ def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
 def log_joint_of_sizes(
     settings: ChainSettings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
-    """Return ln p(x, y) without the sum over cells of ln G(n_kd + a) - ln G(a), and without ln x! of the count
-    models."""
+    """Return the part of ln p(x, y) that depends only on the sizes of clusters.
+
+    Without the sum of ln G(n_kd + a) - ln G(a) over all counts, and without ln x! of the count models.
+    """
     log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:
         priors = settings.topic_word_prior, settings.rate_prior
@@ -209,20 +219,14 @@ def log_joint_of_sizes(
 
 
 def document_mass(component: int, counts: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Return (J,) int64: tokens of each document, or its squared length for Gaussian clusters; ``counts`` in CSR
-    order."""
+    """Return the mass of each document, (J,) int64: its number of tokens, or its squared length (Gaussian)."""
     counts = counts.astype(np.int64)
     sums = np.concatenate([[0], np.cumsum(counts**2 if component == GAUSSIAN else counts)])
     return sums[indptr[1:]] - sums[indptr[:-1]]
 
 
 def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
-    """Return the arrays of the corpus that kernels use.
-
-    Returns
-    -------
-    indptr (J + 1,) int64, words and counts (cells,) int32, and mass (J,) int64: tokens; Gaussian: squared length.
-    """
+    """Return the arrays of a :class:`DocumentCells`, by name."""
     content = corpus.content
     return {
         "indptr": content.indptr.astype(np.int64),
@@ -233,8 +237,7 @@ def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
 
 
 def expected_background(component: int, topic_word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:
-    """Return the expected <p, theta> over words of these totals, for a cluster of each mass, (BACKGROUND_SIZE,)
-    float64.
+    """Return the expected <p, theta> over the words with these ``totals``, by mass of a cluster, (BACKGROUND_SIZE,).
 
     Counts are assumed to be Poisson, with the word frequencies of the corpus, p = totals / all_mass. Words whose totals
     differ by less than a tenth are grouped.
@@ -242,14 +245,14 @@ def expected_background(component: int, topic_word_prior: float, totals: np.ndar
     mass = 2.0 ** (np.arange(BACKGROUND_SIZE) / BACKGROUND_STEPS) - 1.0
     group, index = np.unique(np.rint(8.0 * np.log2(totals)), return_inverse=True)
     frequency = np.bincount(index, weights=totals) / all_mass
-    # masses that cannot be reached share one row
+    # masses above 2 * all_mass cannot occur, so one row suffices for all of them
     possible, row = np.unique(np.minimum(mass, 2.0 * all_mass), return_inverse=True)
     mean = possible[:, None] * (2.0 ** (group / 8.0) / all_mass)
     return (_expected_theta(component, topic_word_prior, mean) @ frequency)[row]
 
 
 def _expected_theta(component: int, topic_word_prior: float, mean: np.ndarray) -> np.ndarray:
-    """Return E[theta(n)] for Poisson counts n with these means; for means from 8 on, to second order in 1 / mean."""
+    """Return E[theta(n)] for Poisson counts n with these means; a second-order approximation for means of at least 8."""
     if component == GAUSSIAN:
         return mean
     is_few = mean < 8.0

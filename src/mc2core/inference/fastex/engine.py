@@ -37,17 +37,17 @@ COMPONENTS = {
     "gaussian": GAUSSIAN,
     "gauss_wishart": GAUSS_WISHART,
 }
-#: states by proposal; Gauss-Wishart components have other states, for their only proposal
+#: class of states by proposal; Gauss-Wishart components have a class of their own
 STATES: dict[str, type[MixtureState]] = {one.proposal: one for one in (HashedState, ExactState, NeighbourState)}
-#: settings that only hashed and neighbour proposals have
+#: settings that are used only by hashed proposals, and only by neighbour proposals
 _OF_HASH = ("bits", "projection", "failure_probability", "inverse_temperature", "documents_per_round")
 _OF_NEIGHBOURS = ("n_neighbours", "list_budget", "n_proposals", "uniform_share", "exact_sweeps")
-#: "auto" scores all clusters up to so many clusters, while the tables need no more than this memory
+#: limits of "auto" for exact scoring: memory of the tables, and number of clusters
 MAX_EXACT_BYTES = 2**31
 MAX_EXACT_CLUSTERS = 2000
-#: "auto": neighbours are read while all that they need takes no more than this
+#: limit of "auto" for neighbour proposals: memory of the chain
 MAX_NEIGHBOUR_BYTES = 2**34
-#: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
+#: Metropolis-Hastings steps per document and sweep with the balanced projection; the paper uses one step
 TRIES_PER_VISIT = 2
 
 
@@ -65,13 +65,16 @@ class MixtureEngine(Engine):
 
     @abstractmethod
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """Return the class that holds the state of a chain.
+        """Return the class of the states of a chain.
 
-        ``stored`` has the names of the arrays in a checkpoint; it is empty for a new chain.
+        ``stored`` contains the names of the arrays of a checkpoint; it is empty for a new chain.
         """
 
     def _checked(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
-        """Return :meth:`_states`. Raises ValueError if the corpus does not fit, before memory is allocated."""
+        """Return the result of :meth:`_states`.
+
+        Raises ValueError if the corpus is not suitable or too large, before memory is allocated.
+        """
         if corpus.n_tokens == 0:
             raise ValueError(f"{type(self).__name__} clusters documents by their words, but the corpus has none")
         settings, kind = self._settings(model), self._states(model, corpus, stored)
@@ -86,7 +89,7 @@ class MixtureEngine(Engine):
         memory.need(n_bytes, f"a run of {chains} chains of {model.n_clusters} clusters", "use fewer chains")
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
-        """Draw the starting cluster of each document. Raises ValueError if the settings do not fit the corpus."""
+        """Return an initial state with random clusters. Raises ValueError if the settings do not fit the corpus."""
         kind = self._checked(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
             0, model.most_clusters, corpus.n_documents, dtype=np.int32
@@ -107,7 +110,7 @@ class MixtureEngine(Engine):
         return state
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
-        """Run one sweep. Returns, among others, the proposed and accepted moves to another cluster per document."""
+        """Run one sweep and return its trace, including the proposed and accepted moves per document."""
         assert isinstance(state, MixtureState)
         moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
         with thread_budget(self.threads) as pool:
@@ -265,9 +268,9 @@ class FastEx(MixtureEngine):
             self._refuse_idle(self.proposal)
 
     def _refuse_idle(self, proposal: str, reads_budget: bool = False) -> None:
-        """Raise ValueError for a setting that only another proposal uses.
+        """Raise ValueError if a setting has been set that only another proposal uses.
 
-        ``reads_budget``: the rule of "auto" looks at ``list_budget``.
+        ``reads_budget`` allows ``list_budget``, because the choice of "auto" depends on it.
         """
         why = f"; 'auto' chooses {proposal!r} for this corpus" if self.proposal == "auto" else ""
         for kind, names in (("hash", _OF_HASH), ("neighbours", _OF_NEIGHBOURS)):
@@ -295,8 +298,10 @@ class FastEx(MixtureEngine):
         return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
-        """Return an engine and iterations as :meth:`Engine.to_warm`, with the proposal that "auto" chooses, and an
-        exact sweep."""
+        """Return an engine and iterations as :meth:`Engine.to_warm`.
+
+        The engine has the proposal that "auto" chooses. The iterations include one exact sweep.
+        """
         engine = copy(self)
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
@@ -311,8 +316,10 @@ class FastEx(MixtureEngine):
         )  # fmt: skip
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
-        """Return the class of states as :meth:`MixtureEngine._states`. With "auto", a resumed chain keeps its
-        proposal."""
+        """Return the class of states as :meth:`MixtureEngine._states`.
+
+        With "auto", a resumed chain uses the proposal of its checkpoint.
+        """
         if model.component == "gauss_wishart":
             return GaussWishartState
         if self.proposal == "auto" and stored:

@@ -1,15 +1,15 @@
-"""Exact scoring in FastEx: every cluster is scored word by word, and one is drawn (collapsed Gibbs sampling).
+"""Exact scoring in FastEx: all clusters of a document are scored, and one is drawn (collapsed Gibbs sampling).
 
-The contribution of a word to the score of a cluster is relative to a cluster that lacks the word: ln G(n + a + x) - ln
-G(n + a), minus the same at n = 0. So a word contributes only to the clusters that have it, and their number is at most
-the number of its documents. Therefore:
+The score of a cluster is a sum over the words of the document. The term of a word with count x in the document and
+count n in the cluster is ln G(n + a + x) - ln G(n + a), minus the same difference at n = 0. So the term is 0 if the
+word does not occur in the cluster. A word has at most as many nonzero terms as its document frequency. Therefore:
 
-* A frequent word has K counts, and a row of K terms for each count x with which it occurs in a document. Its
-contribution is one addition of a row, limited by the speed of memory. * A rare word has a list of the clusters that
-have it, with its counts. Its terms are computed one by one.
+* A frequent word has a row of counts over all K clusters, and a row of K terms for each of its counts x in a document.
+  Its contribution to all scores is a single addition of a row.
+* A rare word has a list of the clusters that contain it, with its counts. Its terms are computed one by one.
 
-While clusters are scored, a document remains in its cluster. The terms of its own cluster use the counts without it,
-with the same bits as if it had been removed. Tables change only if a document moves.
+While clusters are scored, the document remains in its cluster. The score of this cluster is computed from the counts
+without the document, with the same bits as if the document had been removed. Tables change only if a document moves.
 """
 
 from __future__ import annotations
@@ -48,56 +48,55 @@ from mc2core.inference.fastex.state import MixtureState
 
 # -- tables of counts and terms -------------------------------------------------------------------------------------
 
-#: a word is frequent if it has more than one document per so many clusters; 2 and 16 were slower
+#: a word is frequent if it occurs in more than n_clusters / CLUSTERS_PER_DOCUMENT documents; 2 and 16 were slower
 CLUSTERS_PER_DOCUMENT = 4
 
 #: bytes per cluster in addition to its counts
 BYTES_PER_CLUSTER = 56
 
-_MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
+_MIN_TABULATED = 1 << 14  # smallest size of the table of log-gammas
 
 
 @record
 class OrderedCells(NamedTuple):
-    """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
+    """Word counts of the documents in CSR order; in each document, frequent words precede rare words."""
 
     indptr: np.ndarray  # (J + 1,) int64
-    rare: np.ndarray  # (J,) int64: start of the document's rare words
+    rare: np.ndarray  # (J,) int64: index of the first rare word of the document
     place: np.ndarray  # (cells,) int64: row of Tables.terms for a frequent word; start of the list for a rare word
     counts: np.ndarray  # (cells,) int32
-    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
+    mass: np.ndarray  # (J,) int64: number of tokens; Gaussian: squared length
 
 
 @record
 class Tables(NamedTuple):
-    """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
+    """Counts n_kd of words in clusters: rows of counts and terms of F frequent words, and lists of rare words."""
 
-    word: np.ndarray  # (R,) int64: frequent word f of each row
-    x: np.ndarray  # (R,) int64: the count in a document that the row is for
-    rows: np.ndarray  # (F + 1,) int64: rows of f are rows[f] to rows[f + 1] - 1
-    counts: np.ndarray  # (F, K) int32
-    terms: np.ndarray  # (R, K) float32
-    starts: np.ndarray  # (rare words,) int64: starts of lists
-    lists: np.ndarray  # (L, 2) int32: for each rare word (length, 0), then a (cluster, count) for each n_kd > 0
+    word: np.ndarray  # (R,) int64: frequent word f of each row of ``terms``
+    x: np.ndarray  # (R,) int64: count in a document for which each row of ``terms`` is computed
+    rows: np.ndarray  # (F + 1,) int64: word f has the rows rows[f] to rows[f + 1] - 1 of ``terms``
+    counts: np.ndarray  # (F, K) int32: n_kd of frequent words
+    terms: np.ndarray  # (R, K) float32: contributions to the scores of clusters
+    starts: np.ndarray  # (rare words,) int64: index in ``lists`` of the list of each rare word
+    lists: np.ndarray  # (L, 2) int32: for each rare word (length, 0), then (cluster, count) for each n_kd > 0
 
 
 def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return (V,) bool: whether a word has rows over all clusters instead of lists."""
+    """Return whether each word is frequent, that is, has rows over all clusters instead of a list, (V,) bool."""
     return CLUSTERS_PER_DOCUMENT * document_frequency > n_clusters
 
 
 def count_log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
-    """Return the number of tabulated log-gammas: enough for all counts of words that are not ``frequent``, (V,)
-    bool."""
+    """Return the size of the table of log-gammas, which covers all counts of rare words; ``frequent`` is (V,) bool."""
     totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
     return max(_MIN_TABULATED, int(totals[~frequent].max(initial=0)) + 1)
 
 
 def table_bytes(corpus: Corpus, n_clusters: int) -> int:
-    """Return an upper bound on the bytes of tables of counts and terms. A word has at most as many rows as documents,
-    and as its largest count.
+    """Return an upper bound on the number of bytes of the tables of counts and terms.
 
-    Tables that every corpus needs are not included.
+    The number of rows of a word is at most its document frequency and its largest count. The part of the tables that
+    does not depend on the corpus is not included.
     """
     frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -109,8 +108,10 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
 
 
 def build_tables(corpus: Corpus, settings: ChainSettings, mass: np.ndarray) -> tuple[OrderedCells, Tables]:
-    """Return the corpus in the order of the sweep, and tables without documents. Raises ValueError if they exceed
-    memory."""
+    """Return the word counts in the order of the sweep, and tables without documents.
+
+    Raises ValueError if memory is insufficient.
+    """
     content, n_clusters = corpus.content, settings.n_clusters
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -139,9 +140,10 @@ def build_tables(corpus: Corpus, settings: ChainSettings, mass: np.ndarray) -> t
 
 @kernel
 def _order_cells(words, counts, frequent, pairs, unit, starts, cells):
-    """Write each document's words to ``cells``, frequent ones first.
+    """Write the words of each document to ``cells``, frequent words first.
 
-    ``pairs`` (R,) int64, ascending: word * unit + count of the rows; ``starts`` (V,) int64: where lists begin.
+    ``pairs`` (R,) int64 contains word * unit + count of each row, ascending. ``starts`` (V,) int64 contains the start
+    of each list.
     """
     indptr, rare, place, ordered = cells.indptr, cells.rare, cells.place, cells.counts
     for j in range(rare.size):
@@ -158,8 +160,10 @@ def _order_cells(words, counts, frequent, pairs, unit, starts, cells):
 
 @numba.njit(inline="always")
 def term(component, log_gamma, topic_word_prior, n, x):
-    """Return the contribution of a word's count x to the score of a cluster with count n, relative to a cluster with
-    count 0."""
+    """Return the contribution of a word to the score of a cluster, relative to a cluster without the word.
+
+    The word has count x in the document and count n in the cluster.
+    """
     return word_term(component, log_gamma, topic_word_prior, n, x) - word_term(
         component, log_gamma, topic_word_prior, 0, x
     )
@@ -167,8 +171,7 @@ def term(component, log_gamma, topic_word_prior, n, x):
 
 @kernel
 def fill_tables(component, topic_word_prior, log_gamma, cells, tables, cluster, squares):
-    """Add the counts of all documents to empty tables, and write each cluster's sum of squared counts to ``squares``
-    (K,) int64."""
+    """Add the counts of all documents to empty ``tables``, and the squared counts of clusters to ``squares``, (K,)."""
     place, counts, word, table, lists = cells.place, cells.counts, tables.word, tables.counts, tables.lists
     for j in range(cluster.size):
         for cell in range(cells.indptr[j], cells.rare[j]):
@@ -185,7 +188,7 @@ def fill_tables(component, topic_word_prior, log_gamma, cells, tables, cluster, 
                 squares[k] += n * n
                 for row in range(rows[f], rows[f + 1]):
                     terms[row, k] = term(component, log_gamma, topic_word_prior, n, x[row])
-    entry_of = np.full(squares.size, -1)  # of each cluster, in the list in hand or one before it
+    entry_of = np.full(squares.size, -1)  # latest list entry of each cluster, in this list or an earlier one
     for start in tables.starts:
         last = start
         for i in range(start + 1, start + 1 + lists[start, 0]):
@@ -202,7 +205,7 @@ def fill_tables(component, topic_word_prior, log_gamma, cells, tables, cluster, 
 
 @inner_kernel
 def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
-    """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
+    """Add document j to cluster k (sign 1) or remove it (-1); return the change of the sum of squared counts."""
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
     rows, table, terms = tables.rows, tables.counts, tables.terms
     component, topic_word_prior = constants.component, constants.topic_word_prior
@@ -236,7 +239,10 @@ def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
 
 @kernel
 def log_cells(tables, log_gamma, topic_word_prior):
-    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    """Return the sum of ln G(n + a) - ln G(a) over all counts n, in units of 1 / JOINT_UNIT.
+
+    Terms are rounded to integers, so the sum does not depend on their order.
+    """
     table, lists, starts = tables.counts, tables.lists, tables.starts
     total = np.int64(0)
     for f in range(table.shape[0]):
@@ -249,32 +255,31 @@ def log_cells(tables, log_gamma, topic_word_prior):
     return total
 
 
-# -- what a chain holds ----------------------------------------------------------------------------------------------
+# -- arguments of kernels --------------------------------------------------------------------------------------------
 
 
-_PREFETCH_AHEAD = 8  # number of cells between the scored and the prefetched one, with so many lines each:
-_PREFETCH_LINES = 8
-#: from so many clusters on, two threads share a sweep; with fewer, passing draws between threads takes as long as the
-#: draws
+_PREFETCH_AHEAD = 8  # number of cells between the scored cell and the prefetched cell
+_PREFETCH_LINES = 8  # number of cache lines that are prefetched per cell
+#: smallest number of clusters for which two threads share a sweep; with fewer, communication takes as long as the draws
 MIN_SHARED_CLUSTERS = 100_000
-_HALF = 2  # documents that each draws for ahead; more would more often be in vain
+_HALF = 2  # number of documents for which each thread draws in advance; with more, more draws would be discarded
 _AHEAD = 2 * _HALF
-_ALONE = 16  # documents drawn for by one thread after documents moved early
+_ALONE = 16  # number of documents that one thread processes after a move has made draws in advance invalid
 
 
 class ExactConstants(NamedTuple):
-    """Kind of clusters, sizes and priors, which are constant during a run."""
+    """Kind of components, number of words, and priors, which are constant during a run."""
 
     component: int
     n_words: int
     topic_word_prior: float
     weight_prior: float
     rate_prior: float
-    mean_mass: float  # of the documents
+    mean_mass: float  # mean mass of documents
 
 
 class Terms(NamedTuple):
-    """Results of :func:`cluster_terms` for all clusters, (K,) float64 each."""
+    """Results of :func:`cluster_terms` for all K clusters; each array is (K,) float64."""
 
     head: np.ndarray
     slope: np.ndarray
@@ -283,7 +288,7 @@ class Terms(NamedTuple):
 
 
 class ExactChain(NamedTuple):
-    """All that draws read, except the assignments."""
+    """Arguments of the kernels that draw clusters, except the assignments."""
 
     constants: ExactConstants
     log_gamma: np.ndarray
@@ -293,13 +298,13 @@ class ExactChain(NamedTuple):
     terms: Terms
 
 
-# -- a cluster's part -----------------------------------------------------------------------------------------------
+# -- terms of the score that depend only on the cluster -------------------------------------------------------------
 @inner_kernel
 def cluster_terms(constants, n_documents, mass, squares):
-    """Return (head, slope, tail, shape) of a cluster, from which ``log_evidence`` of any document is computed.
+    """Return (head, slope, tail, shape) of a cluster, from which the log evidence of any document is computed.
 
-    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``constants.mean_mass``, head +
-    slope * m, is never below it; see :func:`excess`.
+    For multinomial components, the log evidence is concave in the mass m of the document. Its tangent at m =
+    ``constants.mean_mass``, head + slope * m, is therefore an upper bound; see :func:`excess`.
     """
     component, n_words, topic_word_prior, weight_prior, rate_prior, mean_mass = constants
     weight = math.log(n_documents + weight_prior)
@@ -320,19 +325,19 @@ def cluster_terms(constants, n_documents, mass, squares):
 
 @numba.njit(inline="always")
 def _bound(component, mass, head, slope, tail, shape, score):
-    """Return the log evidence, or a bound of it, of a document of this mass whose terms sum to ``score``."""
+    """Return the log evidence, or an upper bound, of a document with this mass; ``score`` is the sum of its terms."""
     if component != GAUSSIAN:
         return score + (head + mass * slope)
-    # rate of the precision's posterior with the document
+    # rate of the posterior of the precision, including the document
     rate = tail + 0.5 * mass * (1.0 - slope) - score * slope
-    # the argument of the logarithm is a normal number: if rounding or overflow leaves none, the draw reports it
+    # after overflow or rounding to 0, NaN makes the draw report scores that are not finite
     log_rate = special.log(rate) if 0.0 < rate < math.inf else math.nan
     return head - shape * log_rate
 
 
 @inner_kernel
 def bound_scores(component, mass, terms, scores):
-    """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
+    """Replace the sums of terms in ``scores``, (K,) float64, by the log evidence of a document, or by upper bounds."""
     head, slope, tail, shape = terms
     for k in range(scores.size):
         scores[k] = _bound(component, mass, head[k], slope[k], tail[k], shape[k], scores[k])
@@ -340,17 +345,19 @@ def bound_scores(component, mass, terms, scores):
 
 @numba.njit(inline="always")
 def excess(component, mass, head, slope, tail, shape):
-    """Return by how much the bound of :func:`bound_scores` exceeds the log evidence of a cluster."""
+    """Return the difference between the upper bound of :func:`bound_scores` and the log evidence of a cluster."""
     if component != MULTINOMIAL:
         return 0.0
     return head + mass * slope - shape + special.log_gamma(tail + mass)
 
 
-# -- the words' part ------------------------------------------------------------------------------------------------
+# -- terms of words -------------------------------------------------------------------------------------------------
 @inner_kernel
 def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
-    """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; for cluster ``current``, without the
-    document."""
+    """Fill ``scores``, (K,) float64, with the sums of :func:`term` over the words of document j.
+
+    For its current cluster, the counts without the document are used.
+    """
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
     word, table, component, topic_word_prior = (
         tables.word,
@@ -382,7 +389,7 @@ def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
         rounded = np.float32(term(component, log_gamma, topic_word_prior, table[word[place[i]], current] - x, x))
         without += np.float64(rounded)
     scores[current] = without
-    # unsigned numbers as indices need no check whether they count from the end
+    # unsigned indices need no test for negative values
     for i in range(rare, last):
         if i + _PREFETCH_AHEAD < last:
             for k in range(0, 8 * _PREFETCH_LINES, 16):
@@ -401,7 +408,7 @@ def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
 # -- the sweep ------------------------------------------------------------------------------------------------------
 @inner_kernel
 def fill_terms(constants, sizes, terms):
-    """Compute ``terms`` of all current clusters."""
+    """Compute the ``terms`` of all clusters from their ``sizes``."""
     n_k, mass, squares = sizes
     head, slope, tail, shape = terms
     for k in range(n_k.size):
@@ -410,18 +417,17 @@ def fill_terms(constants, sizes, terms):
 
 @numba.njit(inline="always")
 def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current, scores, likely):
-    """Compute log probabilities, up to a constant, of the clusters of document j given all others.
+    """Compute the log probabilities, up to a constant, of the clusters of document j given all other documents.
 
-    The document is in ``current``.
-
-    (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
-    is changed.
+    The document is in the cluster ``current``. Clusters that are too unlikely to be drawn are left out. Returns the
+    number n of remaining clusters. The first n entries of ``likely`` (K,) are these clusters. The first n entries of
+    ``scores`` (K,) are their log probabilities. The state does not change.
     """
     head, slope, tail, shape = terms
     component, mass = constants.component, cells.mass[j]
     score_clusters(constants, log_gamma, cells, tables, j, current, scores)
     words = scores[current]
-    # contribution to the squares of its cluster, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
+    # contribution of the document to the squares of its cluster: |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
     square = np.int64(2.0 * words) + mass if component == GAUSSIAN else np.int64(0)
     without = cluster_terms(
         constants, sizes.n_k[current] - 1, sizes.mass[current] - mass, sizes.squares[current] - square
@@ -441,9 +447,9 @@ def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current
 
 @inner_kernel
 def choose_exactly(key, chain, cluster, j, scores, likely):
-    """Draw a cluster for document j given all others; -1 if scores are not finite. Only work arrays change.
+    """Draw a cluster for document j given all other documents; -1 if scores are not finite. The state does not change.
 
-    (K,) ``scores`` float64 and ``likely`` int64 are work arrays.
+    ``scores`` (K,) float64 and ``likely`` (K,) int64 are work arrays.
     """
     constants, log_gamma, cells, tables, sizes, terms = chain
     n = weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
@@ -455,19 +461,18 @@ def choose_exactly(key, chain, cluster, j, scores, likely):
 
 @kernel
 def choose_ahead(key, first, last, chain, cluster, ahead, scores, likely):
-    """Fill (last - first,) int64 ``ahead`` with draws for documents ``first`` to ``last - 1``; no document moves."""
+    """Draw clusters for documents first..last-1 in advance, without moves, into ``ahead``, (last - first,) int64."""
     for j in range(first, last):
         ahead[j - first] = choose_exactly(key, chain, cluster, j, scores, likely)
 
 
 @inner_kernel
 def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
-    """Draw the cluster of each of documents ``first`` to ``last - 1`` in order, in place.
+    """Draw the clusters of documents first..last-1 in order, and update assignments, sizes, tables and terms in place.
 
-    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
-    then the sweep stops. The mixture's sizes, tables and terms follow. ``moves`` (2,) int64 as in
-    :func:`.hashed_kernels.sweep`. Returns the document after the last one, or -1 - j where document j has scores that
-    are not finite.
+    ``ahead`` contains draws of :func:`choose_ahead`, (last - first,) int64, or is empty. Draws in advance are valid
+    until a document moves; the sweep then stops. ``moves`` (2,) int64 is as in :func:`.hashed_kernels.sweep`. Returns
+    the next document, or -1 - j if document j has scores that are not finite.
     """
     constants, log_gamma, cells, tables, sizes, terms = chain
     n_k, sums, squares = sizes
@@ -496,13 +501,14 @@ def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
 
 
 class ExactState(MixtureState):
-    """Assignments and the counts of words in clusters.
+    """State with exact scoring: assignments, and the word counts of clusters.
 
     Attributes
     ----------
     constants : ExactConstants
     clusters : ClusterSizes
-    cells, tables, log_gamma : arguments of kernels; log_gamma[n] = ln G(n + a) for all counts of rare words
+    cells, tables : word counts of documents, and of clusters, as the kernels need them
+    log_gamma : ln G(n + a) for all counts n of rare words
     """
 
     proposal = "exact"
@@ -544,10 +550,10 @@ class ExactState(MixtureState):
         refuse_large_counts(corpus, cls.proposal)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Run a sweep as :meth:`MixtureState.sweep`, in order. The result does not depend on the number of threads.
+        """Run a sweep as :meth:`MixtureState.sweep`, in the order of documents.
 
-        With very many clusters, two threads draw for a few documents ahead. If a document moves, the draws after it are
-        repeated.
+        With very many clusters, two threads draw clusters for a few documents in advance. If a document moves, the
+        draws for later documents are repeated. The result does not depend on the number of threads.
         """
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))

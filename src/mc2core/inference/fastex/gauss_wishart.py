@@ -1,15 +1,16 @@
 """Clusters with full covariance for FastEx: collapsed Gibbs sampling of Gaussians with a Gauss-Wishart prior (NIPS12).
 
-A cluster with n documents of V counts x, their sum s and their scatter C, the sum of x x', has
+Let a cluster have n documents with count vectors x of length V, the sum s of x, and the scatter C, the sum of x x'. Its
+posterior has the parameters
 
     strength = a + n,    m = s / strength,    Psi = 2 b I + C - s s' / strength.
 
-The Cholesky factor of Psi is updated when a document joins or leaves, and gives the densities
-(:mod:`mc2core.families.factors`).
+The Cholesky factor of Psi is updated when a document is added or removed. Log densities of documents are computed from
+this factor (:mod:`mc2core.families.factors`).
 
-Sums and scatters are whole numbers, so they do not depend on the order of moves. Factors are recomputed from them after
-a sweep, after :data:`.MAX_DOWNDATES` downdates of a cluster, and if a downdate would lose more than four digits. So
-rounding errors do not accumulate, and the start of a sweep depends only on the assignments.
+Sums and scatters are integers, so they do not depend on the order of moves. Factors are recomputed from them after each
+sweep, after :data:`.MAX_DOWNDATES` downdates of a cluster, and if a downdate would lose more than four digits.
+Therefore, rounding errors do not accumulate, and the factors at the start of a sweep depend only on the assignments.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mc2core.inference.fastex.state import MixtureState
 
 
 class Priors(NamedTuple):
-    """Priors, which are constant during a run."""
+    """Parameters of the priors, which are constant during a run."""
 
     topic_word_prior: float
     weight_prior: float
@@ -49,28 +50,28 @@ class Priors(NamedTuple):
 
 @record
 class FactoredClusters(NamedTuple):
-    """Statistics of the K clusters, and values derived from them."""
+    """Statistics of the K clusters, with Cholesky factors that are computed from them."""
 
-    n_k: np.ndarray  # (K,) int64, documents
-    sums: np.ndarray  # (K, V) int64
-    scatter: np.ndarray  # (K, V, V) int64, upper triangle: sum of x x'
-    factor: np.ndarray  # (K, V, V) float64, upper triangle U: U' U = Psi
-    head: np.ndarray  # (K,) float64, of :func:`log_head`
-    downdates: np.ndarray  # (K,) int64: downdates of the factor since it was recomputed
+    n_k: np.ndarray  # (K,) int64: number of documents
+    sums: np.ndarray  # (K, V) int64: sum of x
+    scatter: np.ndarray  # (K, V, V) int64: upper triangle of the sum of x x'
+    factor: np.ndarray  # (K, V, V) float64: upper triangle U with U' U = Psi
+    head: np.ndarray  # (K,) float64: result of :func:`log_head`
+    downdates: np.ndarray  # (K,) int64: number of downdates since the factor was recomputed
 
 
 @record
 class DrawScratch(NamedTuple):
-    """Scratch memory of a draw."""
+    """Work arrays of a draw."""
 
-    x: np.ndarray  # (V,) float64, the document; zeros between draws
+    x: np.ndarray  # (V,) float64: counts of the document
     difference: np.ndarray  # (V,) float64
     factor: np.ndarray  # (V, V) float64
     scores: np.ndarray  # (K,) float64
     likely: np.ndarray  # (K,) int64
 
 
-# -- a cluster's factor ---------------------------------------------------------------------------------------------
+# -- Cholesky factors of clusters -----------------------------------------------------------------------------------
 @inner_kernel
 def log_head(priors, n_documents, factor):
     """Return the part of the log evidence of a cluster that is equal for all documents, without V / 2 ln pi."""
@@ -80,7 +81,7 @@ def log_head(priors, n_documents, factor):
 
 @inner_kernel
 def refresh(priors, clusters, zeros, k):
-    """Compute the factor of cluster k again from its statistics; ``zeros`` (V,) float64."""
+    """Recompute the factor of cluster k from its statistics; ``zeros`` is (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
     strength, ridge = priors.topic_word_prior + n_k, 2.0 * priors.rate_prior
     factorise(strength, clusters.sums[k], clusters.scatter[k], zeros, ridge, factor)
@@ -90,7 +91,7 @@ def refresh(priors, clusters, zeros, k):
 
 @inner_kernel
 def refresh_all(priors, clusters):
-    """Recompute the factors of all clusters, as :func:`refresh`."""
+    """Recompute the factors of all clusters by :func:`refresh`."""
     zeros = np.zeros(clusters.sums.shape[1])
     for k in range(clusters.n_k.size):
         refresh(priors, clusters, zeros, k)
@@ -99,7 +100,7 @@ def refresh_all(priors, clusters):
 # -- a document -----------------------------------------------------------------------------------------------------
 @inner_kernel
 def add_statistics(documents, clusters, j, k, sign):
-    """Add document j to the statistics of cluster k (sign 1) or take it out (-1); its factor does not follow."""
+    """Add document j to the statistics of cluster k (sign 1) or remove it (-1); the factor is not updated."""
     indptr, words, counts, _ = documents
     sums, scatter = clusters.sums[k], clusters.scatter[k]
     clusters.n_k[k] += sign
@@ -113,15 +114,15 @@ def add_statistics(documents, clusters, j, k, sign):
 
 @kernel
 def count_documents(documents, clusters, cluster):
-    """Count all documents into statistics without any."""
+    """Add all documents to the statistics of their clusters, which must be 0."""
     for j in range(cluster.size):
         add_statistics(documents, clusters, j, np.int64(cluster[j]), np.int64(1))
 
 
 @inner_kernel
 def add_or_remove(priors, documents, clusters, j, k, sign, work):
-    """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
-    strength = priors.topic_word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
+    """Add document j to cluster k (sign 1) or remove it (-1), and update the factor; ``work.x`` contains its counts."""
+    strength = priors.topic_word_prior + clusters.n_k[k] - (sign < 0)  # strength without the document
     v = work.difference
     shift_of(strength, clusters.sums[k], work.x, sign, v)
     add_statistics(documents, clusters, j, k, sign)
@@ -135,13 +136,16 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
 
 @inner_kernel
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
-    """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; without V / 2 ln pi."""
+    """Return the log evidence of a document ``x`` (V,) that is not in the cluster, without V / 2 ln pi.
+
+    The log evidence includes the weight of the cluster.
+    """
     return log_student(priors.topic_word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 
 
 @inner_kernel
 def log_evidence_without(priors, clusters, k, work):
-    """Return :func:`log_evidence_with` for document ``work.x``, after it is removed from its cluster k."""
+    """Return :func:`log_evidence_with` of document ``work.x`` for its cluster k without the document."""
     n_others, ridge = clusters.n_k[k] - 1, 2.0 * priors.rate_prior
     log_density = log_student_without(
         priors.topic_word_prior + n_others, n_others + 2, clusters.sums[k], clusters.scatter[k], ridge,
@@ -153,9 +157,9 @@ def log_evidence_without(priors, clusters, k, work):
 
 @inner_kernel
 def weigh_document(priors, clusters, current, work):
-    """Fill ``work.scores`` with the log evidence of the document in ``work.x``, which is in cluster ``current``.
+    """Fill ``work.scores`` with the log evidence of document ``work.x`` in each cluster, given all other documents.
 
-    All other documents are given, and no cluster is changed.
+    The document is in cluster ``current``. Clusters do not change.
     """
     n_k, sums, factor, head = clusters.n_k, clusters.sums, clusters.factor, clusters.head
     for k in range(n_k.size):
@@ -166,16 +170,16 @@ def weigh_document(priors, clusters, current, work):
 
 @inner_kernel
 def write_document(documents, j, x):
-    """Write the counts of document j into (V,) zeros ``x``."""
+    """Write the counts of document j to ``x`` (V,), which must contain zeros."""
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         x[documents.words[cell]] = documents.counts[cell]
 
 
 @kernel
 def sweep(key, priors, documents, clusters, cluster, moves, work):
-    """Draw the cluster of each document in order, in place; then recompute all factors.
+    """Draw the cluster of each document in order and in place, then recompute all factors.
 
-    ``moves`` (2,) int64 as in :func:`.hashed_kernels.sweep`. Returns the number of documents, or -1 - j where document
+    ``moves`` (2,) int64 is as in :func:`.hashed_kernels.sweep`. Returns the number of documents, or -1 - j if document
     j has scores that are not finite.
     """
     stream = np.zeros(2, np.uint64)
@@ -202,7 +206,7 @@ def sweep(key, priors, documents, clusters, cluster, moves, work):
 
 # -- the state ------------------------------------------------------------------------------------------------------
 def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
-    """Return clusters without documents. Their factors are not computed yet."""
+    """Return clusters without documents, whose factors have not been computed."""
     square = n_clusters, n_words, n_words
     return FactoredClusters(
         np.zeros(n_clusters, np.int64), np.zeros((n_clusters, n_words), np.int64), np.zeros(square, np.int64),
@@ -211,7 +215,7 @@ def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
 
 
 def workspace(n_clusters: int, n_words: int) -> DrawScratch:
-    """Allocate work arrays."""
+    """Return work arrays of a draw."""
     return DrawScratch(
         np.zeros(n_words), np.zeros(n_words), np.zeros((n_words, n_words)), np.zeros(n_clusters),
         np.zeros(n_clusters, np.int64),
@@ -219,7 +223,7 @@ def workspace(n_clusters: int, n_words: int) -> DrawScratch:
 
 
 class GaussWishartState(MixtureState):
-    """Assignments, statistics of the clusters and their factors.
+    """State with Gauss-Wishart components: assignments, statistics of the clusters, and Cholesky factors.
 
     Attributes
     ----------
@@ -243,7 +247,7 @@ class GaussWishartState(MixtureState):
         return settings.n_clusters * (16 * corpus.n_words**2 + 8 * corpus.n_words + 24)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Run a sweep as :meth:`MixtureState.sweep`, in order, on one thread."""
+        """Run a sweep as :meth:`MixtureState.sweep`, in the order of documents and on one thread."""
         work = workspace(*self.clusters.sums.shape)
         done = sweep(key, self.priors, self.documents, self.clusters, self.cluster, moves, work)
         self._refuse_unfinished(done)
@@ -259,7 +263,7 @@ class GaussWishartState(MixtureState):
         return float(log_p - 0.5 * len(self.cluster) * n_words * math.log(math.pi))
 
     def _log_volume(self, n_documents: int, log_det: float) -> float:
-        """Return the log normaliser of a Gauss-Wishart density up to a constant; ``log_det`` is ln |Psi|."""
+        """Return the log normalising constant of a Gauss-Wishart density up to a constant; ``log_det`` is ln |Psi|."""
         n_words = self.clusters.sums.shape[1]
         half = 0.5 * (n_words + 1 + n_documents)
         strength = self.settings.topic_word_prior + n_documents

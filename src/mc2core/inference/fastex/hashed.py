@@ -1,23 +1,24 @@
-"""Hashed proposals of FastEx: a cluster is proposed by signatures and accepted exactly (NIPS12 section 3,
-docs/model.md).
+"""Hashed proposals of FastEx: proposals from bit signatures, and exact acceptance (NIPS12 section 3, docs/model.md).
 
-With theta_kd = ln(1 + n_kd / a), the parameter of word d in cluster k relative to a word that the cluster lacks, the
-log likelihood of a document x is approximately <x, theta_k> minus a scalar of the cluster. The proposal replaces the
-inner product by norms and the angle between signatures (eq. 14). The projection decides what is hashed:
+Let theta_kd = ln(1 + n_kd / a) be the parameter of word d in cluster k, relative to a word that does not occur in the
+cluster. The log likelihood of a document x is approximately <x, theta_k> minus a scalar of the cluster. The proposal
+approximates the inner product by the norms and by the angle between two signatures (eq. 14). There are two projections,
+which determine the hashed vectors:
 
-* paper: x and theta_k themselves; * balanced: (x - n_x p) g and (theta_k - c) / g, with p the corpus' word frequencies,
-c the mean and g**4 the ratio of the spread of theta_kd to that of x_d. The approximated product is the same, because
-sum_d (x_d - n_x p_d) c_d is equal for all clusters, and n_x <p, theta_k> is an exact scalar of the cluster. But its
-norms are smaller, so the error is smaller. Words that hardly differ between clusters are left out; their expected
-contribution follows from p and the size of the cluster (``background``).
+* "paper": x and theta_k.
+* "balanced": (x - n_x p) g and (theta_k - c) / g. Here p are the word frequencies of the corpus, c_d is the mean of
+  theta_kd, and g_d**4 is the ratio of the variance of theta_kd to the mean square of x_d. This approximates the same
+  inner product, because sum_d (x_d - n_x p_d) c_d is equal for all clusters, and n_x <p, theta_k> is computed exactly.
+  Its error is smaller, because the norms are smaller. Words that hardly differ between clusters are not hashed. Their
+  expected contribution is computed from p and the size of the cluster (``background``).
 
-The proposal must not depend on the current cluster of the document. Therefore, the document is removed from its
-cluster's counts, sums, norm and signature before a cluster is drawn. Then Metropolis-Hastings (eq. 17) with the
-collapsed likelihood (eq. 18) leaves the posterior invariant for any c, g and hash that do not depend on the assignments
-of this sweep.
+The proposal must not depend on the current cluster of the document. Therefore, the document is removed from the counts,
+sums, norm and signature of its cluster before a cluster is drawn. Metropolis-Hastings (eq. 17) with the collapsed
+likelihood (eq. 18) then leaves the posterior invariant, if c, g and the hash do not depend on the assignments of this
+sweep.
 
-All cached values of a cluster are integers: coordinates are rounded to a grid before they are summed. So adding and
-removing documents in any order gives identical sums, without rounding errors.
+All cached values of a cluster are integers, because coordinates are rounded to a grid before they are summed. So adding
+and removing documents in any order gives identical sums, without rounding errors.
 """
 
 from __future__ import annotations
@@ -52,33 +53,33 @@ from mc2core.inference.fastex.sparse_counts import (
     evidence_constants,
 )
 
-_SAMPLE_BLOCK = 125  # documents of a round that one thread takes at a time
-_MAX_COORDINATE_SUM = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
-#: nats by which a document's own cluster must stand out in the words that are hashed
+_SAMPLE_BLOCK = 125  # number of documents per task within a round
+_MAX_COORDINATE_SUM = 2.0**29  # upper limit of sums of coordinates, so that 32 bits suffice
+#: required score of the current cluster from the hashed words, relative to the mean over clusters, in nats per document
 REQUIRED_SIGNAL = 25.0
 _CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
-#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
+#: the balanced projection is fitted again after these sweeps, and is fixed after the last one
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
-#: least power to which the proposal is raised, whatever its scores say of the exact ones
+#: smallest power to which the proposal distribution is raised
 MIN_INVERSE_TEMPERATURE = 1e-3
 
 
 class HashedState(CountedState):
-    """Assignments of a chain of hashed proposals and the caches that follow from them and from the projection.
+    """State with hashed proposals: assignments, the projection, and hashed data of documents and clusters.
 
     Attributes
     ----------
     centre, scale : (V,) float32
-        c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
+        c_d and g_d of the balanced projection; zeros and ones for the projection of the paper. Words with scale 0 are
+        not hashed.
     inverse_temperature : float
-        Power of the proposal: at most the configuration's; in the balanced projection the slope that
-        :func:`.hashed_kernels.calibrate` finds.
-    projection : read by kernels, in addition to documents, clusters and constants
+        Power to which the proposal distribution is raised. With the balanced projection, it is the slope computed by
+        :func:`.hashed_kernels.calibrate`, but at most the setting of the engine.
+    projection : arrays by which kernels project word parameters to integer coordinates
     """
 
     proposal = "hash"
     described: ClassVar[Mapping[str, Stored]] = {
-        # logarithms of counts over the prior, or 0
         "centre": Stored("f", "V"),
         "scale": Stored("f", "V"),
         "inverse_temperature": Stored("f", ""),
@@ -138,7 +139,7 @@ class HashedState(CountedState):
         return cls(corpus, settings, arrays["cluster"], (centre, scale, float(arrays["inverse_temperature"])))
 
     def _sum_up(self) -> None:
-        """Count the documents of clusters, before anything is hashed."""
+        """Compute the statistics of the clusters from the current assignments, without hashed parameters."""
         n_clusters, n_parts = self.settings.n_clusters, self.documents.signature.shape[1]
         size = kernels.padded(n_clusters)
         self.clusters = kernels.HashedClusters(
@@ -178,9 +179,10 @@ class HashedState(CountedState):
     def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
         """Run a sweep with many samplers and one updater (NIPS12 section 5). This sweep is approximate.
 
-        The documents of a round are sampled at once, from the statistics at its start; then the updater carries out
-        their moves, one by one. So documents of a round do not see each other's moves, and the chain's stationary
-        distribution is not the posterior. It depends on the size of a round, but not on the number of threads.
+        The clusters of all documents of a round are sampled from the statistics at the start of the round. The updater
+        then moves the documents one by one. So documents of a round ignore each other's moves, and the stationary
+        distribution of the chain is not the posterior. It depends on the size of a round, but not on the number of
+        threads.
         """
         chosen, chain = np.empty_like(self.cluster), self.chain
 
@@ -202,16 +204,17 @@ class HashedState(CountedState):
             self._go_through(start, stop, carry)
 
     def fit_projection(self) -> None:
-        """Fit the balanced projection to the current clusters, and project again.
+        """Fit the balanced projection to the current clusters, and project documents and clusters again.
 
-        c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
-        square count. With it the error of the hashed product is in proportion to the sum over words of the product of
-        both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
-        own cluster k, without the document (the signal). Words enter in order of signal / noise while
-        (signal - REQUIRED_SIGNAL) / noise, summed over words, rises; the others have scale 0. They
-        still count in the exact acceptance. Then the inverse_temperature is fitted: the slope of the exact log
-        likelihood over the proposal's score. For clusters drawn at random, it is nearly 0, so proposals are nearly
-        uniform. For well-separated clusters, it is large.
+        c_d is the mean of theta_kd over clusters (Gaussian: 0). g_d**4 is the ratio of the variance of theta_kd to the
+        mean square count of the word. The *noise* of a word is the square root of the product of these two numbers. The
+        error of the hashed inner product is proportional to the sum of noise over words. The *signal* of a word is the
+        mean of x_jd (theta_kd - c_d) over documents j, where k is the cluster of j without the document. Words are
+        added in descending order of signal / noise, up to the maximum of (total signal - REQUIRED_SIGNAL) / total
+        noise. All other words get scale 0; they are used only for the exact acceptance.
+
+        Finally, the inverse_temperature is set to the slope of the exact log evidence on the proposal score. For random
+        clusters, the slope is nearly 0, so proposals are nearly uniform. For well-separated clusters, it is large.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)
@@ -232,7 +235,7 @@ class HashedState(CountedState):
         kept = seen[order[: np.argmax(gain) + 1]]
         self.centre = np.zeros(n_words, np.float32)
         self.scale = np.zeros(n_words, np.float32)
-        if self.settings.component != GAUSSIAN:  # whose theta_k share no c: they come with factors of their own
+        if self.settings.component != GAUSSIAN:  # in the Gaussian score, theta_k has a factor that depends on k
             self.centre[kept] = mean[kept]
         self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
         self._project()

@@ -1,8 +1,8 @@
 """Compiled moves of hashed proposals (:mod:`mc2core.inference.fastex.hashed`): scores, draws, updates and sweeps.
 
-The proposal must not know where the document is now: it is taken out of its cluster's counts, sums, norm and
-signature before a cluster is drawn. Then Metropolis-Hastings (NIPS12, eq. 17) with the collapsed likelihood (eq. 18)
-leaves the posterior invariant.
+The proposal must not depend on the current cluster of the document. Therefore, the document is removed from the counts,
+sums, norm and signature of its cluster before a cluster is drawn. Metropolis-Hastings (NIPS12, eq. 17) with the
+collapsed likelihood (eq. 18) then leaves the posterior invariant.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from mc2core.inference.fastex.sparse_counts import (
 
 # -- scores of all clusters, weights, and a draw (NIPS12 eq. 14 and 15) ---------------------------------------------
 
-#: a cluster's proposal weight is at least exp(-MAX_LOG_WEIGHT_RATIO) of the largest: no state is ever out of reach
+#: proposal weights are at least exp(-MAX_LOG_WEIGHT_RATIO) times the largest weight, so that all clusters are reachable
 MAX_LOG_WEIGHT_RATIO = 20.0
 _F = np.float32
 
 
 def padded(n_clusters: int) -> int:
-    """Return the number of columns of arrays over ``n_clusters`` clusters, rounded up to whole blocks."""
+    """Return the number of columns of arrays over clusters: ``n_clusters`` rounded up to a multiple of BLOCK."""
     return -(-n_clusters // BLOCK) * BLOCK
 
 
 @inner_kernel
 def proposal_scores(columns, signature, norm, mass, bits, slack, inverse_temperature, scores, blocks):
-    """Fill (K',) float32 ``scores`` with inverse_temperature * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper
-    bound, eq. 15.
+    """Fill ``scores``, (K',) float32, with inverse_temperature * s(x, k) for all clusters k (NIPS12, eq. 14).
 
-    ``columns``: data of clusters; ``signature``, ``norm``, ``mass``: data of the document. The largest score of each
-    block goes to ``blocks``. The paper prints - ln n_y, but a larger cluster is more likely, so the sign here is +.
+    With slack > 0, the upper bound of eq. 15 is computed instead. ``columns`` contains data of clusters; ``signature``,
+    ``norm`` and ``mass`` are data of the document. The largest score of each block is written to ``blocks``. The paper
+    prints - ln n_y. Here the sign is +, because a larger cluster is more likely.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
     factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(inverse_temperature)
@@ -61,7 +61,7 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, inverse_tempera
 
 @inner_kernel
 def replace(scores, blocks, k, score):
-    """Give column k another score; ``blocks`` keeps the largest of each block."""
+    """Replace the score of column k, and update the largest score of its block in ``blocks``."""
     scores[k] = score
     first = k // BLOCK * BLOCK
     largest = scores[first]
@@ -72,9 +72,9 @@ def replace(scores, blocks, k, score):
 
 @inner_kernel
 def weigh(scores, blocks):
-    """Turn scores into weights exp(max(score - largest, -MAX_LOG_WEIGHT_RATIO)); ``blocks`` holds the largest of each.
+    """Convert scores to weights exp(max(score - largest, -MAX_LOG_WEIGHT_RATIO)), in place.
 
-    In place; blocks' sums go to ``blocks``.
+    ``blocks`` contains the largest score of each block. It is overwritten with the sum of weights of each block.
     """
     top = _F(NO_CLUSTER)
     for b in range(blocks.size):
@@ -85,10 +85,10 @@ def weigh(scores, blocks):
 
 @inner_kernel
 def draw(stream, n_clusters, weights, blocks):
-    """Draw an index below ``n_clusters`` in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
+    """Draw an index below ``n_clusters`` with probability proportional to ``weights``, (K',) float32.
 
-    The sums have the precision of float32; the last cluster of a block receives the rounding error. Returns -1 if the
-    total is not a positive finite number.
+    ``blocks`` contains the sums of weights of blocks in float32. Their rounding error is added to the probability of
+    the last cluster of each block. Returns -1 if the total is not a positive finite number.
     """
     total = 0.0
     for b in range(blocks.size):
@@ -100,12 +100,12 @@ def draw(stream, n_clusters, weights, blocks):
     return k
 
 
-# -- what a chain holds ---------------------------------------------------------------------------------------------
+# -- arguments of kernels -------------------------------------------------------------------------------------------
 
 
 @record
 class HashedConstants(NamedTuple):
-    """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
+    """Settings and priors of a run; ``log_gamma[n]`` = ln G(n + a) and ``theta[n]`` are tables for small counts n."""
 
     component: int
     n_words: int
@@ -124,43 +124,45 @@ class HashedConstants(NamedTuple):
 
 
 _ZERO = _F(0.0)
-#: columns hold smaller numbers, so that no sum or product in a score leaves the range of float32
+#: upper limit of numbers in columns, so that no sum or product in a score exceeds the range of float32
 MAX_COLUMN_ENTRY = 1e18
 
 
 @record
 class HashedDocuments(NamedTuple):
-    """Cells of the documents, with their hashed data."""
+    """Word counts of the documents in CSR order, with signatures and norms of the hashed vectors."""
 
     indptr: np.ndarray  # (J + 1,) int64
     words: np.ndarray  # (cells,) int32
     counts: np.ndarray  # (cells,) int32
-    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
-    signature: np.ndarray  # (J, W) uint64
-    norm: np.ndarray  # (J,) float32, of the hashed vector
+    mass: np.ndarray  # (J,) int64: number of tokens; Gaussian: squared length
+    signature: np.ndarray  # (J, W) uint64: bit signature of the hashed vector
+    norm: np.ndarray  # (J,) float32: norm of the hashed vector
 
 
 class Columns(NamedTuple):
-    """Data of clusters that proposals read, one column per cluster, in whole blocks. An unused column has the constant
-    NO_CLUSTER."""
+    """Data of clusters from which proposal scores are computed, one column per cluster.
 
-    signature: np.ndarray  # (W, K') uint64
-    norm: np.ndarray  # (K',) float32: of the hashed parameter, times its factor
-    constant: np.ndarray  # (K',) float32: part of the proposal's score that is the same for all documents
-    slope: np.ndarray  # (K',) float32: part for each unit of the document's mass
+    Columns beyond the number of clusters have the constant NO_CLUSTER.
+    """
+
+    signature: np.ndarray  # (W, K') uint64: bit signature of the hashed parameters
+    norm: np.ndarray  # (K',) float32: norm of the hashed parameters, times their factor in the score
+    constant: np.ndarray  # (K',) float32: part of the score that is equal for all documents
+    slope: np.ndarray  # (K',) float32: part of the score per unit of the document's mass
 
 
 @record
 class HashedClusters(NamedTuple):
     """Statistics of the K clusters and cached values of their hashed parameters."""
 
-    n_k: np.ndarray  # (K,) int64, documents
-    mass: np.ndarray  # (K,) int64: of its documents
+    n_k: np.ndarray  # (K,) int64: number of documents
+    mass: np.ndarray  # (K,) int64: total mass of the documents
     squares: np.ndarray  # (K,) int64: sum over words of n_kd**2
-    sums: np.ndarray  # (K, 64 W) int32: coordinates whose bit is set, see mc2core.compute.signatures
-    total: np.ndarray  # (K,) int64: all coordinates
-    square: np.ndarray  # (K,) int64: squared norm on the grid
-    overlap: np.ndarray  # (K,) int64: <p, theta> over the words hashed, in units of 1 / OVERLAP_UNIT
+    sums: np.ndarray  # (K, 64 W) int32: sum of coordinates of words whose bit is set, see mc2core.compute.signatures
+    total: np.ndarray  # (K,) int64: sum of coordinates of all words
+    square: np.ndarray  # (K,) int64: squared norm of the coordinates
+    overlap: np.ndarray  # (K,) int64: <p, theta> over the hashed words, in units of 1 / OVERLAP_UNIT
     columns: Columns
 
 
@@ -169,35 +171,35 @@ class Projection(NamedTuple):
     """Projection of word parameters to integer coordinates: (theta - centre) * grid, rounded."""
 
     centre: np.ndarray  # (V,) float32
-    grid: np.ndarray  # (V,) float32: grid points for one unit of theta; 0 for words that are left out
-    frequency: np.ndarray  # (V,) float64: p_d * OVERLAP_UNIT; zeros for the paper's projection
-    background: np.ndarray  # float64: <p, theta> to expect of the words left out, see linear_terms
-    signs: np.ndarray  # (V, W) uint64: the words' random vectors
+    grid: np.ndarray  # (V,) float32: number of grid points per unit of theta; 0 for words that are not hashed
+    frequency: np.ndarray  # (V,) float64: p_d * OVERLAP_UNIT; zeros for the projection of the paper
+    background: np.ndarray  # float64: expected <p, theta> over the words that are not hashed, see linear_terms
+    signs: np.ndarray  # (V, W) uint64: random signs of each word, one bit per bit of the signature
 
 
 class MoveScratch(NamedTuple):
     """Work arrays of :func:`choose` for one thread."""
 
-    sums: np.ndarray  # (64 W,) int32
-    left: Columns  # a block for the cluster that the document leaves
-    left_score: np.ndarray  # (BLOCK,) float32
-    left_block: np.ndarray  # (1,) float32
-    weights: np.ndarray  # (K',) float32
-    blocks: np.ndarray  # (blocks,) float32
+    sums: np.ndarray  # (64 W,) int32: sums of the current cluster without the document
+    left: Columns  # one block, whose first column is the current cluster without the document
+    left_score: np.ndarray  # (BLOCK,) float32: scores of ``left``
+    left_block: np.ndarray  # (1,) float32: largest score of ``left``
+    weights: np.ndarray  # (K',) float32: proposal scores, then weights
+    blocks: np.ndarray  # (blocks,) float32: largest score, then sum of weights, of each block
 
 
-# -- a cluster's hashed parameters ----------------------------------------------------------------------------------
+# -- hashed parameters of a cluster ---------------------------------------------------------------------------------
 @numba.njit(inline="always")
 def coordinate(theta, centre, grid):
-    """Return the hashed coordinate of a word with parameter ``theta``, int64."""
+    """Return the integer coordinate of a word with parameter ``theta``, int64."""
     return np.int64((theta - centre) * grid)
 
 
 @numba.njit(inline="always")
 def recount(projection, constants, sums, word, before, after):
-    """Bring ``sums`` from a word's count ``before`` to ``after``; returns by how much total, square and overlap change.
+    """Update ``sums`` in place for a change of a word's count from ``before`` to ``after``.
 
-    The word is one that is hashed: its grid is not 0.
+    Returns the changes of total, square and overlap. The word must be hashed, that is, its grid must not be 0.
     """
     grid, centre, frequency = projection.grid[word], projection.centre[word], projection.frequency[word]
     theta = theta_of(constants.component, constants.theta, constants.topic_word_prior, before)
@@ -209,8 +211,10 @@ def recount(projection, constants, sums, word, before, after):
 
 @inner_kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
-    """Compute column k from the sums of a cluster and its ``sizes`` (documents, mass, squares); returns whether its
-    numbers are finite."""
+    """Compute column k from the sums of a cluster and its ``sizes`` (documents, mass, squares).
+
+    Returns whether all numbers of the column are below MAX_COLUMN_ENTRY.
+    """
     for part in range(columns.signature.shape[0]):
         columns.signature[part, k] = signature_word(sums, total, part, constants.bits)
     constant, slope, factor = linear_terms(constants, background, sizes[0], sizes[1], sizes[2], overlap)
@@ -223,7 +227,7 @@ def fill_column(columns, k, constants, background, sums, total, square, sizes, o
 
 @inner_kernel
 def refresh_column(clusters, projection, constants, k):
-    """Recompute the column of cluster k; returns whether its numbers are finite."""
+    """Recompute the column of cluster k, and return whether all its numbers are below MAX_COLUMN_ENTRY."""
     return fill_column(
         clusters.columns, k, constants, projection.background, clusters.sums[k], clusters.total[k], clusters.square[k],
         (clusters.n_k[k], clusters.mass[k], clusters.squares[k]), clusters.overlap[k],
@@ -232,9 +236,9 @@ def refresh_column(clusters, projection, constants, k):
 
 @inner_kernel
 def add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign):
-    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums.
+    """Add document j to cluster k (sign 1) or remove it (-1): update the table of counts, sizes, sums and the column.
 
-    Returns what :func:`refresh_column` does.
+    Returns the result of :func:`refresh_column`.
     """
     words, counts, sums = documents.words, documents.counts, clusters.sums[k]
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -258,7 +262,7 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
 
 @inner_kernel
 def move(documents, clusters, projection, constants, slots, used, cluster, j, new):
-    """Take document j out of its cluster and put it into ``new``; whether the columns of both can be used."""
+    """Move document j from its cluster to ``new``; return whether the columns of both clusters are valid."""
     is_usable = True
     for k, sign in ((np.int64(cluster[j]), -1), (new, 1)):
         is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
@@ -266,12 +270,12 @@ def move(documents, clusters, projection, constants, slots, used, cluster, j, ne
     return is_usable
 
 
-# -- a move ---------------------------------------------------------------------------------------------------------
+# -- the move of a document -----------------------------------------------------------------------------------------
 @inner_kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
-    """Return the proposal's score (:func:`proposal_scores`) of cluster k without document j, computed in work arrays.
+    """Return the proposal score (:func:`proposal_scores`) of cluster k for document j, with the document removed.
 
-    Returns NaN if the column is not finite without the document.
+    Returns NaN if the column of the cluster without the document is not valid.
     """
     words, counts, sums = documents.words, documents.counts, work.sums
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -298,23 +302,24 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
 
 @numba.njit(inline="always")
 def log_acceptance(log_now, log_new, weight_now, weight_new):
-    """Return the log of the ratio in the acceptance probability min(1, ratio) of a move (eq. 17).
+    """Return the log Metropolis-Hastings ratio of a move between two clusters (NIPS12, eq. 17).
 
-    The ratio follows from the log evidence of the document in both clusters, and the weights of both in the proposal.
+    The arguments are the log evidence of the document in both clusters, and the proposal weights of both clusters.
     """
-    # of a float32 the logarithm would be one, too, and forth and back would not balance
+    # logarithms in float32 would be too inaccurate for detailed balance
     return log_new - log_now + math.log(np.float64(weight_now)) - math.log(np.float64(weight_new))
 
 
 @inner_kernel
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
-    """Cluster of document j after ``n_proposals`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
+    """Return the cluster of document j after ``n_proposals`` Metropolis-Hastings steps from ``old``.
 
-    Returns (cluster, how many other clusters were proposed); the cluster is -1 if scores are not finite.
+    Only ``work`` changes. Returns the cluster, or -1 if scores are not finite, and the number of proposals of another
+    cluster.
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
-    squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
-    if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
+    squares, inside = np.int64(0), np.int64(1)  # literals have another type, for which kernels would be compiled again
+    if constants.component == GAUSSIAN:  # only the Gaussian proposal needs squares
         _, squares = words_in(documents, slots, constants, j, old, inside)
     score_old = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
     if math.isnan(score_old):
@@ -326,7 +331,7 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     )  # fmt: skip
     replace(weights, blocks, old, score_old)
     weigh(weights, blocks)
-    # the cluster to start from and all that are proposed are weighed by one and the same exact likelihood
+    # acceptance uses the exact likelihood for the current cluster and for all proposed clusters
     now, log_now, is_scored, n_proposed = old, 0.0, False, 0
     for _ in range(constants.n_proposals):
         new = draw(stream, n_clusters, weights, blocks)
@@ -350,10 +355,10 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
 
 @kernel
 def calibrate(documents, clusters, projection, constants, slots, cluster, step, max_clusters):
-    """Return the slope of the regression of the exact log evidence on the proposal's score.
+    """Return the slope of the regression of the exact log evidence on the proposal score.
 
     The regression uses every ``step``-th document, with at most ``max_clusters`` clusters per document, including its
-    own. Both values are centred per document. ``constants`` must have an inverse_temperature of 1.
+    current cluster. Evidence and score are centred per document. ``constants`` must have an inverse_temperature of 1.
     """
     work = workspace(clusters)
     n_clusters = clusters.n_k.size
@@ -409,15 +414,18 @@ def workspace(clusters):
     )
 
 
-# -- passes over the table of counts and over all documents, to set up and to project a state -----------------------
+# -- passes over the table of counts and over all documents, which initialise and project a state -------------------
 
-#: moments of parameters are summed as whole numbers of this unit's reciprocal
+#: moments of parameters are summed as integers, in units of 1 / MOMENT_UNIT
 MOMENT_UNIT = 2.0**20
 
 
 @kernel
 def add_moments(slots, constants, factor, first, second):
-    """Add factor * theta_kd and its square over clusters to (V,) int64 sums, in units of 1 / MOMENT_UNIT."""
+    """Add the sums over clusters of factor * theta_kd and of its square to ``first`` and ``second``, (V,) int64.
+
+    The sums are in units of 1 / MOMENT_UNIT.
+    """
     component, table, prior = constants.component, constants.theta, constants.topic_word_prior
     for slot in slots:
         if slot:
@@ -429,7 +437,10 @@ def add_moments(slots, constants, factor, first, second):
 
 @kernel
 def add_agreement(documents, slots, constants, factor, cluster, agreement):
-    """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
+    """Add x_jd factor_k theta_kd of all documents j to ``agreement``, (V,) float64.
+
+    Here k is the cluster of document j, and theta_kd is computed without the document.
+    """
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.topic_word_prior
     component, shift, indptr = constants.component, constants.shift, documents.indptr
     for j in range(cluster.size):
@@ -442,7 +453,7 @@ def add_agreement(documents, slots, constants, factor, cluster, agreement):
 
 @kernel
 def project_empty(projection, sums):
-    """Write the sums of a cluster without words; returns (total, square)."""
+    """Write the sums of coordinates of a cluster without words to ``sums``, and return (total, square)."""
     total = 0
     square = 0
     centre, grid = projection.centre, projection.grid
@@ -457,7 +468,7 @@ def project_empty(projection, sums):
 
 @kernel
 def project_cells(slots, constants, projection, clusters):
-    """Add every cell of the table to the sums of its cluster, which start as the sums of an empty cluster."""
+    """Add all counts of the table to the sums of their clusters, which must be initialised as empty clusters."""
     for slot in slots:
         if slot:
             k, word, n = cell_of(slot, constants.shift, constants.n_words)
@@ -472,7 +483,7 @@ def project_cells(slots, constants, projection, clusters):
 
 @kernel
 def add_squares(slots, constants, squares):
-    """Add every cell's squared count to its cluster's (K,) int64 ``squares``."""
+    """Add the squares of all counts of the table to ``squares`` of their clusters, (K,) int64."""
     for slot in slots:
         if slot:
             k, _, n = cell_of(slot, constants.shift, constants.n_words)
@@ -481,7 +492,7 @@ def add_squares(slots, constants, squares):
 
 @kernel
 def fill_factors(constants, background, clusters, factor):
-    """Fill (K,) float64 ``factor`` with the third of every cluster's linear terms."""
+    """Fill ``factor``, (K,) float64, with the third result of :func:`linear_terms` for each cluster."""
     for k in range(factor.size):
         sizes = clusters.n_k[k], clusters.mass[k], clusters.squares[k]
         factor[k] = linear_terms(constants, background, *sizes, 0)[2]
@@ -489,7 +500,10 @@ def fill_factors(constants, background, clusters, factor):
 
 @kernel
 def project_documents(documents, signs, scale, unit, frequency, bits):
-    """Compute signatures and norms of x - mass_j p, times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
+    """Compute the signatures and norms of the vectors (x_j - mass_j p) * scale of all documents.
+
+    ``frequency`` (V,) float64 is p, or zeros.
+    """
     words, counts, signature = documents.words, documents.counts, documents.signature
     n_bits = signature.shape[1] * WORD_BITS
     mean = np.zeros(n_bits)  # <sign, p scale>
@@ -529,7 +543,7 @@ def project_documents(documents, signs, scale, unit, frequency, bits):
 
 
 class HashedChain(NamedTuple):
-    """All that sweeps read and change, except assignments and the table of counts, which is replaced as it grows."""
+    """Arguments of the sweep kernels, except the assignments and the table of counts, which is replaced as it grows."""
 
     documents: HashedDocuments
     clusters: HashedClusters
@@ -539,9 +553,9 @@ class HashedChain(NamedTuple):
 
 @kernel
 def propose_all(key, documents, clusters, constants, proposed):
-    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the current clusters.
+    """Draw a cluster from the proposal distribution of each document, into ``proposed``, (J,) int32.
 
-    The document stays in its cluster.
+    Documents are not removed from their clusters.
     """
     work = workspace(clusters)
     stream = np.zeros(2, np.uint64)
@@ -557,10 +571,9 @@ def propose_all(key, documents, clusters, constants, proposed):
 
 @kernel
 def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
-    """Fill ``chosen[first:last]`` with the moves of these documents given the current statistics, as a sampler of
-    NIPS12.
+    """Choose clusters for documents first..last-1, given the current statistics (a sampler of NIPS12, section 5).
 
-    Returns ``last``, or -1 - j if document j has scores that are not finite.
+    Writes the clusters to ``chosen``. Returns ``last``, or -1 - j if document j has scores that are not finite.
     """
     documents, clusters, projection, constants = chain
     work = workspace(clusters)
@@ -580,7 +593,10 @@ def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
 
 @kernel
 def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
-    """Apply the moves of documents first..last - 1, as the updater of NIPS12; returns as :func:`sweep`."""
+    """Move documents first..last-1 to their ``chosen`` clusters (the updater of NIPS12, section 5).
+
+    Returns ``last``, or the document at which the table must grow, or -1 - j as :func:`sweep`.
+    """
     documents, clusters, projection, constants = chain
     for j in range(first, last):
         new = np.int64(chosen[j])
@@ -595,11 +611,11 @@ def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
 
 @inner_kernel
 def sweep(key, first, chain, slots, used, cluster, moves):
-    """Make one move per document, from document ``first`` on, in order.
+    """Move the documents from document ``first`` on, in order and in place.
 
-    Returns the number of documents, the document at which the table must grow, or -1 - j if document j, or a cluster
-    that it leaves or joins, has scores that are not finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64:
-    other clusters proposed, and accepted, are added to it.
+    Returns the number of documents, or the document at which the table must grow. If scores of document j or of its old
+    or new cluster are not finite, returns -1 - j. The number of proposals of another cluster and of moved documents are
+    added to ``moves`` (2,) int64.
     """
     documents, clusters, projection, constants = chain
     work = workspace(clusters)

@@ -1,10 +1,11 @@
-"""Neighbour proposals: a document tries the clusters of its nearest documents (docs/model.md).
+"""Neighbour proposals of FastEx: a document is proposed to move to the clusters of its neighbours (docs/model.md).
 
-The proposal is q(k) = (1 - eps) v_k / N_i + eps / K, where v_k is the number of neighbours that are in cluster k, N_i
-the number of neighbours in the graph, and eps the ``uniform_share``. Without neighbours, the proposal is uniform. It
-depends on the graph, which is fixed, and on the clusters of other documents, but not on the cluster of the document
-itself, because no document is its own neighbour. So each try is a Metropolis-Hastings move that leaves the conditional
-distribution of the document invariant, and a fixed number of tries does so too.
+The proposal is q(k) = (1 - eps) v_k / N_i + eps / K. Here v_k is the number of neighbours of document i in cluster k,
+N_i is its number of neighbours in the graph, and eps is the ``uniform_share``. Without neighbours, the proposal is
+uniform. The proposal depends on the fixed graph and on the clusters of other documents. It does not depend on the
+cluster of the document itself, because no document is its own neighbour. Therefore, each proposal with its
+Metropolis-Hastings step leaves the conditional distribution of the document invariant, and so does any fixed number of
+them.
 """
 
 from __future__ import annotations
@@ -45,55 +46,57 @@ from mc2core.inference.fastex.sparse_counts import (
 )
 
 # -- the graph ------------------------------------------------------------------------------------------------------
-# Words are read in ascending document frequency, from two documents on, equally frequent ones in a keyed order: whole
-# lists, the first in any case, as long as they fit into the budget together. Each adds log(J / df) to the documents on
-# it; those with the largest sums are the neighbours, the last places among equal sums being drawn by a keyed hash. A
-# first list beyond the budget is read in part: documents stand in a keyed order, and each reads on from its own place,
-# around the end. So no more entries than the budget are read for a document, no pair of documents is stored, and the
-# result depends on corpus, settings and seed alone.
+# Each word has an inverted list of the documents that contain it. For each document, the search reads the lists of its
+# words, rarest word first, and stops before the total length exceeds the budget. Words in one or in all documents are
+# skipped; equally frequent words are read in a pseudo-random order. Each list adds log(J / df) to the score of its
+# documents. The neighbours are the documents with the largest scores, with ties broken by a pseudo-random hash. If even
+# the first list exceeds the budget, only a part of it is read: the part that follows the document's own entry, in a
+# pseudo-random order of documents. Therefore, the cost per document is bounded, no pair of documents is stored, and the
+# result depends only on corpus, settings and seed.
 
-#: stands for a neighbour where there are fewer; these come last
+#: value in unused columns of the graph, which come last
 MISSING = -1
-_SEARCH_BLOCK = 2000  # documents whose neighbours one thread looks for at a time
-_PARTS = 4  # of the documents, from which threads build the index
-_PREFETCH_LINES = 4  # of the list that is read next
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high bits of its multiples are spread evenly
+_SEARCH_BLOCK = 2000  # number of documents per task of the search
+_PARTS = 4  # number of tasks that build the index
+_PREFETCH_LINES = 4  # number of cache lines of the next list that are prefetched
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: the high bits of its multiples are evenly distributed
 _PURPOSE = "fastex neighbours"
 
 
 @record
 class Index(NamedTuple):
-    """Lists of documents by word. R words have lists: the words in at least two documents, but not in all."""
+    """Inverted lists of documents, for the R words that occur in at least two documents, but not in all.
 
-    order: np.ndarray  # (J,) int32: the document at each place
-    rank: np.ndarray  # (V,) int32: number of a word in the order of reading, -1 of one that is not read
-    starts: np.ndarray  # (R + 1,) int64: the list of word r is lists[starts[r]:starts[r + 1]]
-    lists: np.ndarray  # (entries,) int32: places of documents, ascending
-    gain: np.ndarray  # (R,) float32: log(J / df)
+    Documents are identified by their place in a pseudo-random order.
+    """
+
+    order: np.ndarray  # (J,) int32: document at each place
+    rank: np.ndarray  # (V,) int32: position of each word by ascending document frequency; -1 without a list
+    starts: np.ndarray  # (R + 1,) int64: the word of rank r has the list lists[starts[r]:starts[r + 1]]
+    lists: np.ndarray  # (entries,) int32: places of documents, ascending within each list
+    gain: np.ndarray  # (R,) float32: log(J / df) of the word of each rank
 
 
 class Sums(NamedTuple):
-    """Sums of gains of the documents on a document's lists: an open hash table of a power of 2 of slots."""
+    """Hash table (open addressing) of the scores of candidate neighbours; the number of slots S is a power of 2."""
 
-    places: np.ndarray  # (S,) int32, MISSING in empty slots
-    totals: np.ndarray  # (S,) float32
-    touched: np.ndarray  # (S,) int32: slots in use, in the order of their first entries
+    places: np.ndarray  # (S,) int32: place of the candidate; MISSING in empty slots
+    totals: np.ndarray  # (S,) float32: sum of gains of the shared words
+    touched: np.ndarray  # (S,) int32: indices of the slots in use, in order of insertion
 
 
 def index_bytes(content: sp.csr_matrix) -> int:
-    """Return an upper bound on the bytes of the :class:`Index` of (J, V) ``content``."""
+    """Return an upper bound on the number of bytes of the :class:`Index` of ``content``, (J, V)."""
     return 4 * content.nnz + (24 + 8 * _PARTS) * content.shape[1] + 16 * content.shape[0]
 
 
 def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
-    """Return (V,) bool: whether the list of a word is used to find neighbours. Words in one document or in all are
-    not."""
+    """Return whether each word has an inverted list, (V,) bool; words in one document or in all documents have none."""
     return (frequency >= 2) & (frequency < n_documents)
 
 
 def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
-    """Return whether at least half of the documents have a word whose list is used and has at most ``list_budget``
-    entries."""
+    """Return whether at least half of the documents have a word whose inverted list fits into ``list_budget``."""
     content = corpus.content
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     is_whole = is_read(frequency, corpus.n_documents) & (frequency <= list_budget)
@@ -104,7 +107,7 @@ def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
 def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
-    """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`MISSING` where there are fewer."""
+    """Return the neighbours of each document, (J, n_neighbours) int32, padded with :data:`MISSING`."""
     index = _build_index(content, seed, pool)
     indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
     graph = np.full((content.shape[0], n_neighbours), MISSING, np.int32)
@@ -123,7 +126,7 @@ def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> In
     rng = streams.generator(seed, _PURPOSE)
     order = rng.permutation(n_documents).astype(np.int32)
     part = -(-n_documents // _PARTS)
-    ends = np.zeros((_PARTS, n_words), np.int64)  # current ends of each part on the list of a word; counts at first
+    ends = np.zeros((_PARTS, n_words), np.int64)  # document frequency per part, later the next free list index
 
     def count(first: int, last: int) -> None:
         _count_words(first, last, indptr, words, order, ends[first // part])
@@ -153,7 +156,7 @@ def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> In
 
 @kernel
 def _count_words(first, last, indptr, words, order, counts):
-    """Add the documents at places ``first`` to ``last - 1`` to the ``counts`` (V,) of their words."""
+    """Add the number of documents at places first..last-1 that contain each word to ``counts`` (V,)."""
     for place in range(first, last):
         j = order[place]
         for cell in range(indptr[j], indptr[j + 1]):
@@ -162,7 +165,7 @@ def _count_words(first, last, indptr, words, order, counts):
 
 @kernel
 def _in_order(frequency, keyed, n_documents):
-    """Return the words in ascending frequency, ties in the order of ``keyed``, by a counting sort."""
+    """Sort words by ascending frequency (counting sort); words of equal frequency are in the order of ``keyed``."""
     ends = np.zeros(n_documents + 2, np.int64)
     for frequency_of_one in frequency:
         ends[frequency_of_one + 1] += 1
@@ -176,7 +179,7 @@ def _in_order(frequency, keyed, n_documents):
 
 @kernel
 def _fill_lists(first, last, indptr, words, order, ends, lists):
-    """Write the places ``first`` to ``last - 1`` to the lists of their words, from ``ends`` (V,) on; -1: not read."""
+    """Append the places first..last-1 to the lists of their words; ``ends`` (V,) is the next index, -1 without list."""
     for place in range(first, last):
         j = order[place]
         for cell in range(indptr[j], indptr[j + 1]):
@@ -188,12 +191,12 @@ def _fill_lists(first, last, indptr, words, order, ends, lists):
 
 @kernel
 def _find(key, first, last, indptr, words, index, budget, graph):
-    """Fill the rows of ``graph`` that belong to the documents at places ``first`` to ``last - 1``."""
+    """Find the neighbours of the documents at places first..last-1, and write them to ``graph``."""
     order, rank, starts, lists = index.order, index.rank, index.starts, index.lists
     n_neighbours, n_slots = graph.shape[1], 64
     while n_slots < 2 * min(budget, order.size):
         n_slots *= 2
-    # sums by place, in a table that stays in the caches: one of all documents would not
+    # a hash table stays in the caches, whereas an array over all documents would not
     sums = Sums(np.full(n_slots, MISSING, np.int32), np.zeros(n_slots, np.float32), np.empty(n_slots, np.int32))
     ranks = np.empty(64, np.int32)
     best, score, tie = np.empty(n_neighbours, np.int64), np.empty(n_neighbours, np.float32), np.empty(n_neighbours)
@@ -231,7 +234,7 @@ def _find(key, first, last, indptr, words, index, budget, graph):
 
 @inner_kernel
 def _add_list(index, r, place, budget, sums, n_touched):
-    """Add word r's gain to the places on its list, except ``place``; returns how many are touched now."""
+    """Add the gain of the word of rank r to all places on its list except ``place``; returns the slots in use."""
     lists, gain, places, totals, touched = index.lists, index.gain[r], sums.places, sums.totals, sums.touched
     mask = np.uint64(places.size - 1)
     begin, end = index.starts[r], index.starts[r + 1]
@@ -258,9 +261,9 @@ def _add_list(index, r, place, budget, sums, n_touched):
 
 @inner_kernel
 def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
-    """Put ``other`` among the ``best`` if it belongs there; returns how many these are.
+    """Insert ``other`` into ``best`` if its score ``total`` is large enough, and return the new length of ``best``.
 
-    The last of ``best`` is the worst of them once there are as many as wanted.
+    ``best``, ``score`` and ``tie`` are sorted in descending order of score. Ties are broken by a hash.
     """
     full = n_best == best.size
     worst = best.size - 1
@@ -277,23 +280,23 @@ def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
     return n_best + (not full)
 
 
-# -- what a chain holds ---------------------------------------------------------------------------------------------
+# -- arguments of kernels -------------------------------------------------------------------------------------------
 
 
 @record
 class NeighbourDocuments(NamedTuple):
-    """The corpus as visits read it, and the graph."""
+    """Word counts of the documents in CSR order, and the graph of neighbours."""
 
     indptr: np.ndarray  # (J + 1,) int64
     words: np.ndarray  # (cells,) int32
     counts: np.ndarray  # (cells,) int32
-    mass: np.ndarray  # (J,) int64: tokens
+    mass: np.ndarray  # (J,) int64: number of tokens
     neighbours: np.ndarray  # (J, N) int32, see :func:`find_neighbours`
 
 
 @record
 class VisitConstants(NamedTuple):
-    """Constants of a run; ``log_gamma[n]`` = ln G(n + a) for small n."""
+    """Settings and priors of a run, and a table ``log_gamma[n]`` = ln G(n + a) for small n."""
 
     component: int
     n_words: int
@@ -307,7 +310,7 @@ class VisitConstants(NamedTuple):
 
 
 class NeighbourChain(NamedTuple):
-    """All that sweeps read and change, except assignments and the table of counts, which is replaced as it grows."""
+    """Arguments of the sweep kernels, except the assignments and the table of counts, which is replaced as it grows."""
 
     documents: NeighbourDocuments
     clusters: ClusterSizes
@@ -316,19 +319,22 @@ class NeighbourChain(NamedTuple):
 
 @record
 class Round(NamedTuple):
-    """Choices made ahead for B documents (none on one thread), and the data that they depend on."""
+    """Clusters chosen in advance for the B documents of a round, and the data that the choices depend on.
 
-    chosen: np.ndarray  # (B,) int32
-    proposed: np.ndarray  # (B,) int64: other clusters proposed
-    scored: np.ndarray  # (B or 1, n_proposals + 1) int64: clusters whose counts were read, -1 after the last
-    has_moved: np.ndarray  # (B,) bool: documents that changed cluster in this round
-    changed: np.ndarray  # (K,) int64: last round in which the cluster changed, from 1
+    On one thread, B is 0.
+    """
+
+    chosen: np.ndarray  # (B,) int32: chosen cluster
+    proposed: np.ndarray  # (B,) int64: number of proposals of another cluster
+    scored: np.ndarray  # (B or 1, n_proposals + 1) int64: clusters whose counts were read, then -1
+    has_moved: np.ndarray  # (B,) bool: whether the document has changed its cluster in this round
+    changed: np.ndarray  # (K,) int64: 1 + first document of the last round in which the cluster changed
 
 
 # -- the proposal ---------------------------------------------------------------------------------------------------
 @inner_kernel
 def count_known(neighbours, j):
-    """Return N_i, the number of neighbours of document j in the graph."""
+    """Return the number of neighbours of document j in the graph."""
     n = neighbours.shape[1]
     while n > 0 and neighbours[j, n - 1] < 0:
         n -= 1
@@ -337,7 +343,7 @@ def count_known(neighbours, j):
 
 @inner_kernel
 def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
-    """Draw a cluster from the proposal q."""
+    """Draw a cluster from the proposal distribution q of document j."""
     if n_known == 0 or streams.uniform(stream) < uniform_share:
         return np.int64(streams.uniform(stream) * n_clusters)
     return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_known)]])
@@ -345,7 +351,7 @@ def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
 
 @inner_kernel
 def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
-    """Return the proposal probability q(k)."""
+    """Return the probability q(k) of cluster k in the proposal distribution of document j."""
     if n_known == 0:
         return 1.0 / n_clusters
     n_inside = 0
@@ -354,10 +360,10 @@ def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
     return (1.0 - uniform_share) * n_inside / n_known + uniform_share / n_clusters
 
 
-# -- a visit --------------------------------------------------------------------------------------------------------
+# -- the move of a document -----------------------------------------------------------------------------------------
 @inner_kernel
 def _score(chain, slots, j, old, k, scored, logs):
-    """Place in ``logs`` of document j's log evidence in cluster k without it, computed once in a visit."""
+    """Return the index in ``logs`` of the log evidence of document j in cluster k, which is computed if necessary."""
     i = 0
     while scored[i] != k:
         if scored[i] < 0:
@@ -371,11 +377,11 @@ def _score(chain, slots, j, old, k, scored, logs):
 
 @inner_kernel
 def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
-    """Cluster of document j after all tries; changes nothing but scratch memory.
+    """Return the cluster of document j after ``n_proposals`` Metropolis-Hastings steps; the state does not change.
 
-    ``drawn`` (n_proposals,) int64, ``scored`` and ``logs`` (n_proposals + 1,): the clusters whose evidence was needed,
-    -1 after the last. Returns (cluster, how many other clusters were proposed); the cluster is -1 if scores are not
-    finite.
+    Work arrays: ``drawn`` (n_proposals,) int64 contains the proposed clusters. ``scored`` and ``logs`` (n_proposals +
+    1,) contain the clusters whose log evidence was needed, then -1, and their log evidence. Returns the cluster, or -1
+    if scores are not finite, and the number of proposals of another cluster.
     """
     documents, clusters, constants = chain
     neighbours, n_clusters, share = documents.neighbours, clusters.n_k.size, constants.uniform_share
@@ -411,7 +417,7 @@ def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
 
 @inner_kernel
 def move(chain, slots, used, cluster, j, new):
-    """Take document j out of its cluster and put it into ``new``."""
+    """Move document j from its cluster to the cluster ``new``."""
     documents, clusters, constants = chain
     words, counts, shift, mass = documents.words, documents.counts, constants.shift, documents.mass[j]
     old, n_words = np.int64(cluster[j]), np.uint64(constants.n_words)
@@ -428,7 +434,7 @@ def move(chain, slots, used, cluster, j, new):
 # -- sweeps ---------------------------------------------------------------------------------------------------------
 @kernel
 def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
-    """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, given the current state."""
+    """Choose clusters for documents first..last-1, given the current state; document ``start`` begins the round."""
     drawn, stream = np.empty(chain.constants.n_proposals, np.int64), np.zeros(2, np.uint64)
     logs = np.empty(chain.constants.n_proposals + 1)
     for j in range(first, last):
@@ -440,14 +446,14 @@ def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
 
 @kernel
 def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
-    """Visit documents ``first`` to ``last - 1``, in order, of the round that begins at ``start``.
+    """Move documents first..last-1 in order and in place; document ``start`` begins the round.
 
-    A choice that was computed ahead is used, unless a neighbour of the document or a scored cluster has changed in this
-    round. Then it is repeated. The result is the same as without choices ahead.
+    The choice made in advance is used if neither a neighbour of the document nor a scored cluster has changed in this
+    round. Otherwise, the choice is repeated. Therefore, the result is the same as without choices in advance.
 
-    Returns ``last``, the document at which the table must grow, or -1 - j if document j has scores that are not finite.
-    ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added
-    to it, and to ``redone`` (1,) int64 how many choices were repeated.
+    Returns ``last``, or the document at which the table must grow, or -1 - j if document j has scores that are not
+    finite. The number of proposals of another cluster and of moved documents are added to ``moves`` (2,) int64. The
+    number of repeated choices is added to ``redone`` (1,) int64.
     """
     documents, _, constants = chain
     indptr, stream = documents.indptr, np.zeros(2, np.uint64)
@@ -477,8 +483,10 @@ def sweep(key, start, first, last, chain, slots, used, cluster, moves, ahead, re
 
 @inner_kernel
 def _is_valid(neighbours, j, start, ahead):
-    """Return whether nothing that the choice of document j depends on has changed in the round that begins at
-    ``start``."""
+    """Return whether the choice made in advance for document j is still valid.
+
+    It is invalid if a neighbour or a scored cluster has changed since the round began with document ``start``.
+    """
     scored, has_moved, changed = ahead.scored, ahead.has_moved, ahead.changed
     for i in range(neighbours.shape[1]):
         neighbour = neighbours[j, i] - start
@@ -496,13 +504,15 @@ def _is_valid(neighbours, j, start, ahead):
 # -- the state ------------------------------------------------------------------------------------------------------
 
 
-_ROUND = 1000  # documents that several threads choose for before their moves are carried out
-_CHOICE_BLOCK = 125  # documents of a round that one thread takes at a time
+_ROUND = 1000  # number of documents per round of choices in advance, with several threads
+_CHOICE_BLOCK = 125  # number of documents per task within a round
 
 
 def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
-    """Return the largest number of bytes per part, in addition to the corpus. Index, counts and exact tables are not in
-    memory together."""
+    """Return the largest number of bytes of each data structure, in addition to the corpus.
+
+    Index, counts and exact tables are never in memory at the same time.
+    """
     content = corpus.content
     return {
         "graph": 4 * visits.n_neighbours * corpus.n_documents,
@@ -513,16 +523,16 @@ def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, i
 
 
 def most_at_once(parts: Mapping[str, int]) -> int:
-    """Return the peak memory from :func:`bytes_needed`: the graph stays in memory, the other parts alternate."""
+    """Return the peak memory in bytes, given :func:`bytes_needed`: the graph plus the largest other structure."""
     return parts["graph"] + max(n_bytes for part, n_bytes in parts.items() if part != "graph")
 
 
 class NeighbourState(CountedState):
-    """Assignments, the graph and the counts of words in clusters.
+    """State with neighbour proposals: assignments, the graph of neighbours, and the word counts of clusters.
 
     Attributes
     ----------
-    redone : number of choices made ahead that had to be repeated, over all sweeps on several threads
+    redone : (1,) int64, number of choices in advance that had to be repeated, over all sweeps on several threads
     """
 
     proposal = "neighbours"
@@ -573,7 +583,7 @@ class NeighbourState(CountedState):
         return NeighbourChain(self.documents, self.clusters, self.constants)
 
     def _sum_up(self) -> None:
-        """Count all documents in their current clusters."""
+        """Compute the statistics of the clusters from the current assignments."""
         n_clusters = self.settings.n_clusters
         self.clusters.n_k[:] = np.bincount(self.cluster, minlength=n_clusters)
         self.clusters.mass[:] = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
@@ -581,9 +591,10 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Run a sweep as :meth:`MixtureState.sweep`, in order. The result does not depend on the number of threads.
+        """Run a sweep as :meth:`MixtureState.sweep`, in the order of documents.
 
-        Several threads choose moves for a round of documents, and one thread applies them, document by document.
+        With several threads, all threads choose clusters for a round of documents in advance. One thread then moves the
+        documents one by one. The result does not depend on the number of threads.
         """
         n_documents, n_proposals = len(self.cluster), self.constants.n_proposals
         size = n_documents if pool is None else min(_ROUND, n_documents)
@@ -608,8 +619,10 @@ class NeighbourState(CountedState):
         self._shrink()
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
-        """Run an iteration. At the fixed exact sweeps, :class:`ExactState` runs it, and its tables replace the sparse
-        counts during the sweep."""
+        """Run an iteration; if it is one of the exact sweeps, :class:`ExactState` runs the sweep.
+
+        During an exact sweep, the tables of exact scores replace the sparse counts to save memory.
+        """
         if iteration not in self.settings.visits.exact_sweeps:
             super().iterate(corpus, iteration, key, moves, pool)
             return

@@ -1,16 +1,16 @@
-"""Sparse counts n_kd of words in clusters: one open hash table of 64-bit slots.
+"""Sparse counts n_kd of words d in clusters k: a hash table with open addressing and 64-bit slots.
 
-A slot holds the cell's key k V + d in its high bits and the count in its low bits; 0 is an empty slot (cells with count
-0 are not kept). The table uses linear probing, is at most 70% full, and grows by a third. It needs between 11.4 and
-15.3 bytes per non-zero cell after it has grown, for any V and K. While it grows, the old and the new table are both in
-memory.
+A slot contains the key k V + d of a *cell* (a pair of a cluster and a word) in its high bits, and the count in its low
+bits. An empty slot is 0, and cells with count 0 are not stored. The table uses linear probing, is at most 70% full, and
+grows by a third. After growth, it needs between 11.4 and 15.3 bytes per non-zero cell, for any V and K. During growth,
+the old and the new table are both in memory.
 
-The contents of the table do not depend on the order of additions and removals, but the places of cells do. Therefore,
-no result may depend on the order of slots.
+The contents of the table do not depend on the order of additions and removals, but the positions of cells do.
+Therefore, no result may depend on the order of slots.
 
-A document's log evidence in one cluster takes as many probes of the table as the document has words. Arguments of its
-kernels are named tuples: ``documents`` with the fields of :class:`.components.DocumentCells`, ``clusters`` with those
-of :class:`.components.ClusterSizes`, ``constants`` with what :func:`evidence_constants` returns.
+The log evidence of a document in one cluster needs one lookup per distinct word of the document. Kernels have named
+tuples as arguments: ``documents`` has the fields of :class:`.components.DocumentCells`, and ``clusters`` has the fields
+of :class:`.components.ClusterSizes`. ``constants`` has the entries of :func:`evidence_constants`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from mc2core.inference.fastex.components import (
 )
 from mc2core.inference.fastex.state import MixtureState
 
-#: fullest a table gets
+#: largest fraction of slots in use
 MAX_LOAD = 0.7
-#: a table larger than this is made smaller
+#: a table with more bytes per non-zero cell is replaced by a smaller table
 MAX_BYTES_PER_CELL = 16
 _GROWTH = 4.0 / 3.0
 _MIN_SLOTS = 64
@@ -49,7 +49,7 @@ _EMPTY = np.uint64(0)
 
 
 def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
-    """Return the number of low bits of a slot that hold the count, given the ``largest`` count of a cell.
+    """Return the number of low bits of a slot that store the count; ``largest`` is the largest count of a cell.
 
     Raises ValueError if key and count together do not fit in 64 bits.
     """
@@ -63,7 +63,7 @@ def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
 
 
 def empty_table(n_cells: int) -> np.ndarray:
-    """Return (S,) uint64 empty slots for ``n_cells`` non-zero cells."""
+    """Return an empty table for ``n_cells`` non-zero cells, (S,) uint64."""
     return np.zeros(max(_MIN_SLOTS, int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
 
 
@@ -75,7 +75,7 @@ def preferred_slot(key, size):
 
 @numba.njit(inline="always")
 def count_at(slots, shift, key):
-    """Count of the cell ``key`` (uint64), int64; 0 if it is not in the table. ``shift``: count bits, uint64."""
+    """Return the count of the cell ``key`` (uint64), int64; ``shift`` is the number of count bits (uint64)."""
     i = preferred_slot(key, slots.size)
     while True:
         slot = slots[i]
@@ -90,7 +90,7 @@ def count_at(slots, shift, key):
 
 @inner_kernel
 def _remove(slots, shift, i):
-    """Empty slot ``i`` and move later cells of its run up, so that no probe sequence is broken."""
+    """Empty slot ``i``, and shift later cells of its run, so that linear probing still finds them."""
     size = slots.size
     j = i
     while True:
@@ -111,9 +111,10 @@ def _remove(slots, shift, i):
 
 @inner_kernel
 def add_to(slots, shift, key, change, used):
-    """Add ``change`` to the cell ``key``; returns its count before. ``used`` (1,) int64 counts non-zero cells.
+    """Add ``change`` to the count of the cell ``key``, and return the count before.
 
-    The table must have a free slot, and the count may not fall below 0; both are the caller's duty.
+    ``used`` (1,) int64 is the number of non-zero cells, which is updated. The caller must make sure that the table has
+    a free slot and that the count does not fall below 0.
     """
     i = preferred_slot(key, slots.size)
     mask = (np.uint64(1) << shift) - np.uint64(1)
@@ -152,7 +153,7 @@ def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
 
 
 def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
-    """Return a table with the same ``n_cells`` cells. It is smaller if the table uses more than 16 bytes per cell."""
+    """Return a smaller table with the same ``n_cells`` cells if ``slots`` uses more than 16 bytes per cell."""
     if slots.nbytes <= MAX_BYTES_PER_CELL * max(n_cells, _MIN_SLOTS):
         return slots
     new = empty_table(n_cells)
@@ -165,7 +166,10 @@ def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
 
 @kernel
 def count_documents(documents, shift, n_words, slots, used, cluster, first):
-    """Add documents first, first + 1, ... to the counts of their clusters; returns the first that has no room."""
+    """Add the word counts of documents from ``first`` on to their clusters.
+
+    Returns the first document for which the table must grow, or the number of documents.
+    """
     for j in range(first, cluster.size):
         if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
             return j
@@ -186,7 +190,10 @@ def cell_of(slot, shift, n_words):
 
 @kernel
 def log_cells(slots, constants):
-    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    """Return the sum of ln G(n + a) - ln G(a) over all counts n, in units of 1 / JOINT_UNIT.
+
+    Terms are rounded to integers, so the sum does not depend on their order.
+    """
     table, prior, shift = constants.log_gamma, constants.topic_word_prior, constants.shift
     total = np.int64(0)
     if constants.component == GAUSSIAN:
@@ -198,14 +205,14 @@ def log_cells(slots, constants):
     return total
 
 
-# -- a document's log evidence --------------------------------------------------------------------------------------
+# -- log evidence of a document -------------------------------------------------------------------------------------
 
-#: counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+#: number of counts whose log-gamma is tabulated; the tables (192 kB) stay in the second-level cache
 N_TABULATED = 1 << 14
 
 
 def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any]:
-    """Return the scalars and a table of a run, by name; ``shift`` is the number of count bits of the sparse counts.
+    """Return the constants that kernels need for log evidence, by name; ``shift`` is the number of count bits.
 
     Raises ValueError if a cell of the sparse counts does not fit into 64 bits.
     """
@@ -223,8 +230,7 @@ def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any
 
 @inner_kernel
 def fetch_cells(documents, slots, n_words, j, k):
-    """Prefetch document j's cells of cluster k. In a table larger than the caches, waiting for each cell in turn is
-    slow."""
+    """Prefetch the cells of document j in cluster k, because a large table is not in the caches."""
     words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
@@ -232,9 +238,9 @@ def fetch_cells(documents, slots, n_words, j, k):
 
 @inner_kernel
 def words_in(documents, slots, constants, j, k, is_inside):
-    """Sum of word terms of document j in cluster k, and its share of the cluster's squares.
+    """Return the sum of word terms of document j in cluster k, and its contribution to the squares of the cluster.
 
-    ``is_inside``: 1 where the cluster's counts include the document, which is then taken out; else 0.
+    ``is_inside`` is 1 if the counts of the cluster include the document, which is then removed; otherwise 0.
     """
     words, counts, table, prior = documents.words, documents.counts, constants.log_gamma, constants.topic_word_prior
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -251,7 +257,7 @@ def words_in(documents, slots, constants, j, k, is_inside):
 
 @inner_kernel
 def log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
-    """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`words_in`."""
+    """Return the log evidence of document j in cluster k without the document; ``is_inside`` as in :func:`words_in`."""
     words, squares = words_in(documents, slots, constants, j, k, is_inside)
     mass = documents.mass[j]
     n_documents, others = clusters.n_k[k] - is_inside, clusters.mass[k] - is_inside * mass
@@ -260,12 +266,13 @@ def log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
 
 # -- a state -------------------------------------------------------------------------------------------------------
 class CountedState(MixtureState):
-    """A state that keeps the counts of words in clusters in a sparse table.
+    """Base class of states that store the counts of words in clusters in a hash table.
 
     Attributes
     ----------
-    documents, clusters, constants : arguments of kernels, see the module
-    slots, used : the table of counts and its number of non-zero cells
+    documents, clusters, constants : arguments of kernels, see the module docstring
+    slots : (S,) uint64, hash table of counts
+    used : (1,) int64, number of non-zero cells
     """
 
     documents: Any
@@ -276,14 +283,14 @@ class CountedState(MixtureState):
     @property
     @abstractmethod
     def chain(self) -> Any:
-        """Arguments of kernels: documents, clusters, constants and more."""
+        """Arguments of the sweep kernels, including documents, clusters and constants."""
 
     @property
     def _data(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         return self.chain, self.slots, self.used, self.cluster
 
     def _count(self, room: int = 0) -> None:
-        """Count all documents in their current clusters, in a table with initial space for ``room`` cells."""
+        """Build the table of counts from the current assignments, with initial space for ``room`` cells."""
         self.slots, self.used = empty_table(room), np.zeros(1, np.int64)
         data = self.documents, self.constants.shift, self.constants.n_words
         self._go_through(
@@ -291,14 +298,17 @@ class CountedState(MixtureState):
         )
 
     def _go_through(self, first: int, stop: int, go_on: Callable[[int], int]) -> None:
-        """Call ``go_on`` from document ``first`` on until it reaches ``stop``; when it halts, the table grows."""
+        """Call ``go_on`` repeatedly until it has processed all documents from ``first`` to ``stop`` - 1.
+
+        ``go_on(first)`` processes documents from ``first`` on, and returns the document at which the table must grow.
+        """
         while (first := go_on(first)) < stop:
             self._refuse_unfinished(first)
             words = int(self.documents.indptr[first + 1] - self.documents.indptr[first])
             self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
 
     def _shrink(self) -> None:
-        """Give back the room that the table does not need."""
+        """Free the memory that the table does not need."""
         self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
 
     @property

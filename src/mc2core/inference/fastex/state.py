@@ -1,4 +1,4 @@
-"""Interface of a chain: each proposal of FastEx is a class of states with a method for a sweep."""
+"""Base class of the states of FastEx; each proposal has a subclass with its own sweep."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class MixtureState(State):
     Attributes
     ----------
     settings : ChainSettings
-    cluster : (J,) int32
-    clusters : statistics of the clusters, including ``n_k`` (K,) int64, their numbers of documents
+    cluster : (J,) int32, cluster of each document
+    clusters : statistics of the clusters, including ``n_k`` (K,) int64, the number of documents per cluster
     """
 
     clusters: Any
     #: value of the engine's setting ``proposal``
     proposal: ClassVar[str]
-    #: contents of a checkpoint in addition to the assignments
+    #: arrays of a checkpoint in addition to the assignments
     described: ClassVar[Mapping[str, Stored]] = {}
 
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
@@ -39,36 +39,36 @@ class MixtureState(State):
     @classmethod
     @abstractmethod
     def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
-        """Return the smallest number of bytes of a chain. The corpus may need more, which is known when its tables are
-        laid out."""
+        """Return a lower bound on the number of bytes of a chain, which can be computed without its tables."""
 
     @classmethod
     def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
-        """Raise ValueError if memory is too small for a chain of this corpus, before anything is allocated."""
+        """Raise ValueError if memory is insufficient for a chain, before memory is allocated."""
         refuse_beyond_memory(cls.proposal, cls.least_bytes(corpus, settings), corpus.n_words, settings)
 
     @classmethod
     def start(
         cls, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, seed: int, pool: Executor | None
     ) -> Self:
-        """Return a chain that starts from these clusters."""
+        """Return the initial state of a chain with the assignments ``cluster``, (J,)."""
         return cls(corpus, settings, cluster)
 
     @classmethod
     def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
-        """Restore a chain from its :meth:`arrays`, which are as ``described``."""
+        """Restore a state from its :meth:`arrays`."""
         return cls(corpus, settings, arrays["cluster"])
 
     @abstractmethod
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Visit each document once. Raises ValueError, with the number of a document, if scores are not finite.
+        """Sample the cluster of each document once, in place.
 
-        ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added to it. Without proposals,
-        documents that moved are added to both.
+        The number of proposals of another cluster and the number of moved documents are added to ``moves``, (2,) int64.
+        Without proposals, the number of moved documents is added to both. Raises ValueError, with the index of a
+        document, if scores are not finite.
         """
 
     def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
-        """Run sweep number ``iteration`` of a run, from 1."""
+        """Run sweep number ``iteration`` of a run; the first sweep has number 1."""
         self.sweep(key, moves, pool)
 
     @property
@@ -79,12 +79,12 @@ class MixtureState(State):
     @property
     @abstractmethod
     def log_joint(self) -> float:
-        """Return ln p(x, y) in nats, with weights and cluster parameters integrated out (Poisson: without ln x!)."""
+        """Log joint probability ln p(x, y) in nats, with all parameters integrated out (Poisson: without ln x!)."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}
 
     def _refuse_unfinished(self, done: int) -> None:
-        """Raise ValueError if a kernel stopped at document -1 - ``done``."""
+        """Raise ValueError if a kernel has reported scores that are not finite by a negative ``done``."""
         if done < 0:
             refuse_scores(self.settings, f"document {-1 - done}")

@@ -59,7 +59,7 @@ def suggest_topics(state: Globals, batch: Batch, since: dict[str, Any], n: int, 
 
 
 def is_of_one_topic(state: Globals, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return whether each column of ``counts`` (U, n), word counts of ``words`` (U,), fits one of the topics, (n,) bool.
+    """Return whether each column of ``counts`` (U, n), the counts of ``words`` (U,), fits one of the topics, (n,) bool.
 
     Counts fit if Pearson's statistic for the likeliest topic is at most three standard deviations above its
     mean. Mean and standard deviation are exact for a multinomial distribution, even for rare words.
