@@ -252,7 +252,7 @@ def expected_background(component: int, topic_word_prior: float, totals: np.ndar
 
 
 def _expected_theta(component: int, topic_word_prior: float, mean: np.ndarray) -> np.ndarray:
-    """Return E[theta(n)] for Poisson counts n with these means; a second-order approximation for means of at least 8."""
+    """Return E[theta(n)] for Poisson counts n with these means, approximated to second order from mean 8 on."""
     if component == GAUSSIAN:
         return mean
     is_few = mean < 8.0

@@ -1,1 +1,1 @@
-"""Run any engine: the loop with its checkpoints, traces and signals, and the files of a fit."""
+"""Running any engine: the loop over iterations, checkpoints, the files of a fit, and updates with new documents."""

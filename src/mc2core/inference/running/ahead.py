@@ -1,4 +1,4 @@
-"""Compilation of kernels in advance, by tiny fits of all engines with scores and predictions."""
+"""Compilation of kernels in advance, by tiny fits with all engines, followed by scores and predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mc2core.posterior.consensus import consensus
 from mc2core.posterior.proportions import DocumentTopics
 
 _Cases = dict[str, list[tuple[str, dict[str, Any]]]]
-#: models and settings of each engine; those without a document level are the models of the papers
+#: models and settings for which the kernels of each engine are compiled
 _WORDS: _Cases = {
     "gibbs": [("mc2", {}), ("mc2", {"document_level": False}), ("hdp", {}), ("nptot", {})],
     "svi": [("mc2", {}), ("mc2", {"batch_size": 5}), ("mc2", {"document_level": False, "batch_size": 5})],
@@ -26,16 +26,17 @@ _WORDS: _Cases = {
 }
 _OBSERVATIONS: _Cases = {"gibbs": [("mc2", {})], "svi": [("mc2", {"batch_size": 5})]}
 _N_DOCUMENTS, _N_GROUPS, _N_WORDS, _N_OBSERVATIONS = 24, 3, 9, 120
-_ITERATIONS = 4  # SVI merges topics from the fourth epoch on
+_ITERATIONS = 4  # in SVI, topics are merged from the end of the third epoch on
 
 
 def compile_kernels(engine: str) -> None:
-    """Compile the kernels of fits by ``engine``, of scores and of predictions, for corpora that are loaded from files.
+    """Compile the kernels of fits by ``engine``, of scores and of predictions, for corpora loaded from files.
 
-    Arrays of a corpus in memory have other types; for these, only the kernels of the default model are compiled.
+    A corpus that was built in memory has arrays of other types, which need other kernels. Of these, only the kernels of
+    the default model are compiled.
     """
     rng = streams.generator(0, "compile")
-    # documents that differ so much that fits find several clusters and merge some
+    # the documents differ strongly, so that fits find several clusters and merge some of them
     group = np.arange(_N_DOCUMENTS) % _N_GROUPS
     contexts = {
         "names": sp.csr_matrix(rng.integers(0, 3, (_N_DOCUMENTS, 3))),
@@ -56,7 +57,7 @@ def compile_kernels(engine: str) -> None:
 
 
 def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], folder: Path) -> None:
-    """Fit, score and predict."""
+    """Fit a model, save and load its posterior, and compute scores and predictions."""
     names = [*corpus.contexts] if takes_contexts(model) else []
     if model == "nptot":
         names = ["number"]
@@ -73,5 +74,5 @@ def _use(corpus: Corpus, model: str, engine: str, settings: dict[str, Any], fold
         consensus([sample.cluster] * 2, 0)
         posterior.find_hierarchy(corpus)
         DocumentTopics(sample).tokens(corpus, sample.cluster, threads=1)
-    for name in posterior.families:  # tokens of nptot have contexts, documents have none
+    for name in posterior.families:  # in nptot, tokens instead of documents have contexts
         posterior.predict_context(corpus, name)

@@ -1,4 +1,4 @@
-"""Checkpoints: files of plain arrays from which a stopped run can be resumed with identical results."""
+"""Checkpoints: files of arrays from which a stopped run can be resumed with identical results."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _DESCRIBED = {
     **{"format": str, "run": {str: object}, "iteration": int, "seconds": (int, float), "cpu_seconds": (int, float)},
     **{"n_samples": int, "trace": [{str: (int, float)}], "snapshot_times": [{str: (int, float)}]},
 }
-#: what the user can do about a checkpoint of another run
+#: advice in messages about a checkpoint of another run
 ELSEWHERE = "write elsewhere, or remove it to start again"
 
 
 @dataclass
 class Checkpoint:
-    """A run after ``iteration`` complete iterations and possibly a part of the next one, recorded in the state.
+    """Contents of a checkpoint of one chain.
 
     Attributes
     ----------
     run : JSON-able
         Values that must be the same when the run is resumed: model, engine, seed, corpus digest and thinning. It also
-        has the burn-in, after which all samples are kept; :meth:`drop` may change it.
-    iteration : int
+        contains the burn-in after which samples have been stored, which :meth:`drop` may change.
+    iteration : int, number of complete iterations; ``state`` may also include a part of the next iteration
     seconds, cpu_seconds : float, elapsed time and processor time so far
-    state : named arrays of the engine's state
-    samples : kept so far
-    trace : rows so far, one dict for each iteration
-    snapshots, snapshot_times : samples on the way so far, and when each was taken
+    state : arrays of the state of the engine, by name
+    samples : samples so far
+    trace : rows of the trace so far, one dict per iteration
+    snapshots, snapshot_times : snapshots so far, and the iteration and seconds of each snapshot
     """
 
     run: dict[str, Any]
@@ -55,15 +55,15 @@ class Checkpoint:
 
     @property
     def begins_after(self) -> int:
-        """Number of first iterations without samples, because they were not kept or were dropped."""
+        """Number of iterations at the beginning of the run without stored samples."""
         return min(self.run["burn_in"], self.iteration)
 
     def lacks(self, burn_in: int) -> bool:
-        """Return whether samples after ``burn_in`` were not kept or have been dropped."""
+        """Return whether samples after this ``burn_in`` are needed but not stored."""
         return n_samples(self.begins_after, burn_in, self.run["thin"]) > 0
 
     def drop(self, burn_in: int) -> None:
-        """Remove the samples of the first ``burn_in`` iterations."""
+        """Remove the samples of the first ``burn_in`` iterations, and record the new burn-in."""
         begins, thin = self.begins_after, self.run["thin"]
         if self.lacks(burn_in):
             burn_in = begins
@@ -97,8 +97,9 @@ def read(
 ) -> Checkpoint | None:
     """Read the checkpoint at ``path``; None if there is no file.
 
-    ``sizes`` has J and V of the corpus. The burn-in may differ from that of ``run``. Raises ValueError if the file is
-    damaged, was changed, or belongs to another run than ``run`` (the message names the first difference).
+    ``sizes`` contains the numbers of documents J and words V of the corpus. Raises ValueError if the file is damaged or
+    has been changed, or if it belongs to a run other than ``run``. The message names the first difference. A different
+    burn-in is allowed.
     """
     if not Path(path).exists():
         return None
@@ -110,7 +111,8 @@ def read(
     asked = json.loads(json.dumps(run)) | free
     free_names = {name: asked.get(name) for name in ("corpus", "names")}
     difference = first_difference(stored | free_names, asked)
-    # before all array sizes; other contexts make another digest, but not another number of documents
+    # this is checked before all array sizes. If only contexts differ, the digests differ, but not the numbers of
+    # documents; the difference of the settings is then the better message
     if stored.get("corpus") != asked.get("corpus"):
         n_documents = arrays["state.cluster"].size if "state.cluster" in arrays else None
         if difference is None or n_documents != sizes.get("J"):
@@ -130,13 +132,13 @@ def read(
 
 
 def load(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read the checkpoint of any run; the engine checks the arrays of the state."""
+    """Read a checkpoint without comparing it with a run; the engine checks the arrays of the state."""
     return _unpack(path, *_open(path), {})
 
 
 @contextmanager
 def _or_anew() -> Iterator[None]:
-    """Add to the message about a damaged file that it cannot be used any more."""
+    """Add advice to the message about a damaged file: remove it to start again."""
     try:
         yield
     except ValueError as error:
@@ -145,7 +147,7 @@ def _or_anew() -> Iterator[None]:
 
 @contextmanager
 def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise ValueError for any error in the content of a file."""
+    """Convert errors in the content of a file to ValueError with the path of the file."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -153,7 +155,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays of the file and its description."""
+    """Return the arrays and the verified metadata of a checkpoint file."""
     arrays = storage.read_arrays(path)
     with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
@@ -183,14 +185,14 @@ def _unpack(
 
 
 def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Return whether the arrays of a file are those of a checkpoint, not of a model."""
+    """Return whether the arrays of a file belong to a checkpoint."""
     return any(name.startswith("state.") for name in arrays)
 
 
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
-    """Return a phrase such as "seed is 1 there and 2 here", or None if the two JSON values are equal."""
+    """Return the first difference between two JSON values as a phrase, such as "seed was 1, now 2"; None if equal."""
     if isinstance(stored, dict) and isinstance(asked, dict):
-        # in the order of the request: the engine comes before settings that only some engines have
+        # in the order of ``asked``, so that a different engine is reported before its settings
         for key in dict.fromkeys((*asked, *stored)):
             found = first_difference(stored.get(key), asked.get(key), (*names, key))
             if found:

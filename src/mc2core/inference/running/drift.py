@@ -1,4 +1,4 @@
-"""Checks after ``mc2 update`` whether a fit still suits its new documents."""
+"""Checks whether the model of a fit is still adequate for new documents, after ``mc2 update``."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: If documents are less likely than documents of earlier updates by this many nats per word, the model no longer fits.
-#: This is 1.28 times the perplexity. Successive years of NIPS differ by 0.02 to 0.04.
+#: decrease of the log likelihood, in nats per word relative to earlier updates, from which a warning is given. It
+#: corresponds to 1.28 times the perplexity. Successive years of NIPS differ by 0.02 to 0.04.
 MIN_DRIFT = 0.25
-#: the same at the first update. Here, the comparison is with documents that the model learnt from: the next year of
-#: NIPS is 0.41 lower.
+#: the same limit for the first update, relative to the fitted documents. It is larger, because the model has been
+#: fitted to these documents: the next year of NIPS is 0.41 lower.
 FIRST_DRIFT = 0.75
-#: if this share of the documents is in clusters that were small or empty, the model no longer fits
+#: fraction of the documents in clusters that were small or empty, above which a warning is given
 MAX_IN_SMALL = 0.2
-#: if this share of the tokens has no column, the model no longer fits
+#: fraction of the tokens whose words are unknown, above which a warning is given
 MAX_LEFT_OUT = 0.2
 
 
 def drift(fitted: Mapping[str, Any], updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how well the model fitted the documents of the last update before it learnt from them.
+    """Return how well the model fitted the documents of the last update before it was updated with them.
 
-    ``fitted`` and ``updates`` are attributes of a :class:`mc2core.inference.Stream`.
+    Parameters
+    ----------
+    fitted, updates : attributes of a :class:`mc2core.inference.Stream`.
 
-    The result has these entries. ``log_likelihood``: lower bound on the log likelihood of words and contexts, in nats
-    per word. ``before``: the same for the documents of earlier updates or, for the first update, for the fitted
-    documents, from which the model had learnt (None if the fit completed no epoch). ``in_small`` and ``left_out``:
-    shares of documents in clusters that were small or empty, and of tokens without a column. ``warnings``: a sentence
-    if the log likelihood is lower than before by MIN_DRIFT, or FIRST_DRIFT for the first update, and one for each share
-    above its bound.
+    Returns
+    -------
+    dict
+        ``log_likelihood``: float, lower bound on the log likelihood of words and contexts, in nats per word.
+        ``before``: float, the same bound for the documents of earlier updates or, at the first update, for the fitted
+        documents; None if the fit completed no epoch. ``in_small``: float, fraction of the documents in clusters that
+        were small or empty. ``left_out``: float, fraction of the tokens whose words are unknown. ``warnings``: list of
+        sentences, one for each limit of this module that is exceeded.
     """
     *earlier, now = updates
     known = earlier or [fitted]

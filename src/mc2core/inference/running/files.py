@@ -1,4 +1,4 @@
-"""Fits and scores as files, for the jobs of the workflow and the command line."""
+"""Fits that write their results to files, for the workflow and the command line."""
 
 from __future__ import annotations
 
@@ -38,30 +38,33 @@ def fit_corpus(
     keep_checkpoint: bool = False,
     **length: Any,
 ) -> dict[str, Any]:
-    """Fit a model, write posterior, trace and provenance into ``folder``, and return the provenance.
+    """Fit a model, write the posterior, the trace and the provenance to ``folder``, and return the provenance.
 
-    ``model`` and ``engine`` are names, None for the default; an engine of another package is its class. ``length`` has
-    further arguments of :func:`mc2core.inference.running.loop.fit`: ``iterations``, ``chains`` (None is the engine's
-    default), ``burn_in`` and so on.
+    A killed run is resumed from its checkpoint. By default, the checkpoint is removed after the outputs are written.
+    Otherwise, when the workflow repeats a fit because its code has changed, the fit would resume from results of the
+    old code. Two fits cannot write to the same folder at the same time.
 
-    If there are ``snapshots`` (iterations), a posterior of the samples at these is written to ``snapshots_file``.
+    Parameters
+    ----------
+    folder : output folder
+    model, engine : names, or None for the default; ``engine`` may also be a class of another package
+    contexts : contexts that the model uses; other contexts of the corpus are only mentioned in the log
+    checkpoint : file of the checkpoint of the first chain; by default in ``folder``
+    snapshots_file : file to which a posterior with the snapshots is written, if the argument ``snapshots`` is given
+    follow_labels : whether the trace has a column ``vi_bits``, the variation of information of clusters and labels
+    missing : fraction of the documents, drawn at random per context, in which the context is made missing
+    spark : Spark properties, for fits that use Spark (``n_shards``)
+    keep_all : whether to keep the checkpoint, so that the fit can be continued with more iterations. The posterior then
+        also contains its hierarchy, the fingerprints of its documents (:mod:`mc2core.corpus.fingerprints`) and, for
+        SVI, a sample of the documents (:mod:`mc2core.corpus.reservoir`) for ``mc2 update``. If a signal stops the run,
+        the results so far are written
+    keep_checkpoint : whether to keep the checkpoint without the other effects of ``keep_all``
+    length : further arguments of :func:`mc2core.inference.running.loop.fit`, such as ``iterations`` and ``chains``
 
-    A killed run resumes from ``checkpoint`` (by default in ``folder``; further chains have their own next to it). The
-    checkpoint is removed once the outputs are written, because the workflow runs a fit again if its code has changed,
-    and must then not resume from the results of older code. With ``keep_checkpoint``, the caller removes it. While a
-    fit runs, a second fit that writes the same posterior is refused (ValueError).
-
-    Contexts of the corpus that are not in ``contexts`` are named in the log and not used, so a checkpoint does not
-    depend on them. With ``missing``, every context is missing in that share of the documents, drawn with the seed of
-    the fit. ``spark`` has properties of
-    Spark, for fits that use it (``n_shards``). With ``follow_labels``, each row of the trace has ``vi_bits``, the
-    distance of the clusters from the labels.
-
-    With ``keep_all``, the checkpoint is kept, so that the fit can be continued with more iterations. If a signal stops
-    the run, posterior and provenance of the completed part are written. The posterior then also contains its hierarchy
-    (:meth:`mc2core.Posterior.find_hierarchy`), if it has one, the fingerprints of its documents
-    (:mod:`mc2core.corpus.fingerprints`) and, for SVI, a sample of the documents (:mod:`mc2core.corpus.reservoir`),
-    which ``mc2 update`` processes again.
+    Raises
+    ------
+    ValueError
+        If another fit is writing to the same folder, or if an argument is invalid.
     """
     folder = Path(folder)
     posterior, checkpoint = folder / "posterior.npz", checkpoint or folder / "checkpoint.npz"
@@ -105,7 +108,7 @@ def fit_corpus(
 
 
 def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[None]:
-    """Return a context manager with a Spark session with these properties, or without a session if there are none."""
+    """Return a context manager with a Spark session, or without a session if there are no properties."""
     if not properties:
         return nullcontext()
     from mc2core.compute import spark
@@ -114,7 +117,7 @@ def _with_spark(properties: Mapping[str, Any] | None) -> AbstractContextManager[
 
 
 def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> None:
-    """Add a hierarchy to the posterior, and the data about its documents that ``mc2 update`` needs."""
+    """Add the hierarchy to the posterior, and the data about documents that ``mc2 update`` needs."""
     add_hierarchy(done.posterior, corpus, done.provenance["inferred"])
     if not corpus.is_of_observations:
         from mc2core.corpus.fingerprints import fingerprints_of
@@ -127,7 +130,7 @@ def _keep_for_later(done: RunResult, corpus: Corpus, keeps_documents: bool) -> N
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
-    """Return a callback that computes the variation of information of ``labels`` and the current clusters, in bits."""
+    """Return a callback that computes the variation of information between ``labels`` and the clusters, in bits."""
     if not isinstance(labels, np.ndarray):
         raise ValueError("clusters cannot be compared with labels: each document of the corpus needs a label")
     from mc2core.posterior import clustering

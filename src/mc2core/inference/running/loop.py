@@ -1,4 +1,4 @@
-"""The loop that runs every engine, with its trace, samples, checkpoints, progress and signals."""
+"""The loop that runs the iterations of any engine, and records trace, samples and checkpoints."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ logger = logging.getLogger(__name__)
 
 Callback = Callable[[int, State], Mapping[str, float] | None]
 
-#: settings and types of arrays for which this process has compiled kernels
+#: settings and array types for which this process has compiled kernels
 _warmed: set[tuple[str, ...]] = set()
 
-# seconds between two checkpoints: if a run is killed, it loses at most this time and the started part of an iteration
+# seconds between two checkpoints; a killed run loses at most this time and the current part of an iteration
 _CHECKPOINT_SECONDS = 60.0
-# iterations between two checkpoints
+# default number of iterations between two checkpoints
 _EVERY = 50
 
 
@@ -70,19 +70,20 @@ class RunResult:
         State of the first chain after the last iteration.
     trace : DataFrame
         One row per iteration and chain. The columns are chain (from 1), iteration, seconds, and the values that the
-        engine reports (clusters, topics, log_joint or elbo, ...). ``seconds`` is the cumulative time of the start and
-        the steps, without compilation and callbacks. For chains that run in parallel, it is divided evenly among them.
+        engine reports (clusters, topics, log_joint or elbo, ...). ``seconds`` is the cumulative time of initialisation
+        and steps, without compilation and callbacks. For parallel chains, the time is divided evenly among them.
     provenance : dict
         Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (elapsed) and cpu_seconds (of
-        all threads). The entry ``inferred`` has the numbers of clusters and topics with their intervals, their values
-        over the iterations of each chain, and the agreement of the chains
+        all threads). The entry ``inferred`` contains the numbers of clusters and topics with their intervals, their
+        change over the last iterations of each chain, and the agreement of the chains
         (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
         The corpus that was passed to :func:`fit`. It is in its original units, and includes contexts that the model
         does not use.
     snapshots : Posterior or None
         One sample of the first chain per requested snapshot; None if no snapshots were requested.
-        ``snapshots.provenance["snapshot_times"]`` has the iteration (with fraction) and the seconds of each snapshot.
+        ``snapshots.provenance["snapshot_times"]`` contains the iteration (with fraction) and the seconds of each
+        snapshot.
     """
 
     posterior: Posterior
@@ -98,7 +99,7 @@ class RunResult:
 
 
 def length_of(trace: pd.DataFrame) -> str:
-    """Return the length of a run: "60 iterations", "60 iterations in 2 chains"."""
+    """Return the length of a run as a phrase, such as "60 iterations" or "60 iterations in 2 chains"."""
     chains = trace["chain"].nunique() if len(trace) else 1
     of_each = counted(len(trace) // chains, "iterations")
     return of_each + (f" in {chains} chains" if chains > 1 else "")
@@ -113,11 +114,11 @@ class _Chain:
     state : State
         Current state.
     done : Checkpoint
-        Record of the completed iterations; its ``state`` is filled when it is written.
-    ahead : list of numbers, ascending
-        Iterations at which snapshots are still to be taken.
+        Record of the completed iterations. Its ``state`` is set when the checkpoint is written.
+    ahead : list of float
+        Iterations of the remaining snapshots, ascending.
     burn_in : int, optional
-        Burn-in that the caller gave.
+        Burn-in that the user has set.
     path : path, optional
         File of the checkpoint.
     saved : float
@@ -140,14 +141,16 @@ class _Chain:
         return self.done.iteration + self.state.progress
 
     def advance(self) -> dict[str, float] | None:
-        """Run the next part of an iteration. Returns the report of the engine once the iteration is complete, else
-        None."""
+        """Run the next part of an iteration.
+
+        Returns the report of the engine when the iteration is complete, otherwise None.
+        """
         return self.engine.advance(self.corpus, self.state, self.done.run["seed"], self.done.iteration + 1)
 
     def note(self, report: Mapping[str, float], callback: Callback | None) -> Exception | None:
-        """Record a completed iteration: add its row to the trace, and keep a sample if one is due.
+        """Record a completed iteration: add a row to the trace, and a sample if the thinning interval has passed.
 
-        Returns the exception that the callback raised, if any.
+        Returns the exception that the callback has raised, or None.
         """
         done = self.done
         done.iteration = iteration = done.iteration + 1
@@ -159,22 +162,22 @@ class _Chain:
         try:
             more = dict(callback(iteration, self.state) or {}) if callback is not None else {}
             done.trace[-1].update({name: float(value) for name, value in more.items()})
-        except Exception as error:  # the fit so far is kept, whatever exception the user's function raises
+        except Exception as error:  # any exception of the callback must leave the fit so far intact
             return error
         return None
 
     def drop(self) -> None:
-        """Drop the samples of the burn-in.
+        """Remove the samples of the burn-in.
 
-        If no burn-in is given, the first half of the completed iterations is dropped, as for a run that ends here. The
-        remaining samples are enough, whether the run stops or continues.
+        If no burn-in has been set, the samples of the first half of the completed iterations are removed. A longer run
+        would not use them either, because its burn-in would be longer.
         """
         done, named = self.done, self.burn_in
         is_within = named is not None and n_samples(done.iteration, named, done.run["thin"]) == 0
         done.drop(done.iteration // 2 if named is None or (is_within and done.samples) else named)
 
     def show(self) -> None:
-        """Keep a snapshot if one is due."""
+        """Store a snapshot if the chain has reached the iteration of the next one."""
         now = self.now
         if self.ahead and self.ahead[0] <= now:
             self.done.snapshots.append(self.engine.sample(self.corpus, self.state))
@@ -182,7 +185,7 @@ class _Chain:
             self.ahead = [moment for moment in self.ahead if moment > now]
 
     def save(self) -> None:
-        """Write a checkpoint, if the run has a path for it."""
+        """Write a checkpoint, if the run has checkpoints."""
         if self.path is not None:
             self.done.state = self.state.arrays()
             checkpoints.write(self.path, self.done)
@@ -192,7 +195,7 @@ class _Chain:
 def asked_for(
     model: Model, engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
 ) -> dict[str, Any]:
-    """Return the values that must not change when a chain is resumed: settings, seed and used contexts."""
+    """Return the values that must not change when a chain is resumed: settings, seed and corpus."""
     parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
     asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
     asked |= {"seed": seed, "corpus": corpus.digest, "names": corpus.names_digest}
@@ -236,7 +239,7 @@ def _begin(
     burn_in: int | None,
     path: str | os.PathLike[str] | None,
 ) -> _Chain:
-    """Start the chain, or resume it from its checkpoint."""
+    """Initialise a chain, or resume it from its checkpoint ``stored``."""
     ahead = asked.get("snapshots", [])
     if stored is None:
         with telling.work(f"{engine.name}, start"):
@@ -256,12 +259,12 @@ def _begin(
 
 
 def seeds_of(seed: int, chains: int) -> list[int]:
-    """Return a seed for each chain. The first chain has the seed of the fit, so it equals a fit with one chain."""
+    """Return a seed per chain. The first chain has the seed of the fit, so it equals a fit with one chain."""
     return [seed, *(int(streams.key(seed, "chain", number) >> np.uint64(33)) for number in range(1, chains))]
 
 
 def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
-    """Return the path of the checkpoint of each chain: ``path`` for the first, then NAME.chain2.npz and so on."""
+    """Return the checkpoint file of each chain: ``path`` for the first chain, then NAME.chain2.npz and so on."""
     path = Path(path)
     more = (path.with_name(f"{path.stem}.chain{number}{path.suffix}") for number in range(2, chains + 1))
     return [path, *more]
@@ -269,7 +272,7 @@ def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
 
 @contextmanager
 def _side_by_side(engine: Engine, chains: int, threads: int) -> Iterator[tuple[Executor | None, Engine]]:
-    """Yield a pool of threads for parallel chains, and the engine with its share of the threads per chain."""
+    """Yield a thread pool for parallel chains (or None), and the engine with its number of threads per chain."""
     together = min(threads, chains) if engine.in_this_process() is engine else 1
     if together == 1:
         yield None, engine
@@ -281,7 +284,7 @@ def _side_by_side(engine: Engine, chains: int, threads: int) -> Iterator[tuple[E
 
 
 def _timed(work: Callable[[int], Any], n: int, pool: Executor | None) -> tuple[list[Any], float, float]:
-    """Return the results of ``work(number)`` for n parallel chains, with the elapsed and the processor seconds."""
+    """Run ``work(number)`` for n parallel chains; return the results, the elapsed seconds and the processor seconds."""
     before, cpu_before = time.perf_counter(), time.process_time()
     results = in_blocks(pool, lambda first, last: work(first), n, 1)
     return results, time.perf_counter() - before, time.process_time() - cpu_before
@@ -307,86 +310,89 @@ def fit(
 ) -> RunResult:
     """Fit a model to a corpus.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
-        unit.
-    model : Model, optional
-        The model. The default is ``MC2()``, which has a document level and uses no contexts except embeddings.
-    engine : Engine, optional
-        The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
-        engine of the model.
-    iterations : int or "auto", optional
-        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
-        10 epochs. With "auto", a sampler runs 60, 120, 240, 480 or 960 sweeps: it ends when log joint, clusters and
-        topics show no trend in any chain
-        (:func:`mc2core.inference.running.summary.still_changing`), or after 960.
-    seed : int
-        Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
-        number of threads and after a resume.
-    chains : int
-        Number of independent chains. Their samples form one posterior, and their agreement shows how certain the
-        clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
-        default, :func:`mc2core.fit` runs two chains in parallel on the available cores. For SVI and on Spark, the
-        default is one chain.
-    burn_in : int, optional
-        Number of iterations before the first sample. By default, the first half of the completed iterations is
-        discarded, so that a run that is stopped early has samples too. ``burn_in`` and ``thin`` are not allowed for
-        engines that do not sample.
-    thin : int
-        Interval between samples: after the burn-in, every thin-th iteration gives a sample.
-    callback : function, optional
-        Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
-        may return a dict of numbers, which become columns of the trace. Its running time is not counted. If it raises
-        an exception, the run stops after this iteration: a warning names the exception, and the fit so far is
-        returned. ``StopIteration`` is the way to stop early on purpose.
-    checkpoint : path, optional
-        File from which the run can be resumed, or continued with more iterations. The results are the same as without
-        an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
-        iterations, about every minute, at the end, and when the process receives SIGINT or SIGTERM. Further chains use
-        NAME.chain2.npz and so on.
-    checkpoint_every : int
-        Number of iterations between two checkpoints.
-    trace : path, optional
-        File to which the trace is written, as tab-separated values.
-    snapshots : numbers from 0 to ``iterations``, optional
-        Iterations at which a sample of the first chain is stored, for example to plot the course of the run.
-    progress : bool, optional
-        Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
-        elsewhere.
-    on_stop : function, optional
-        Function that is called with the fit so far if a signal stops the run.
+        Parameters
+        ----------
+        corpus : Corpus
+            Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
+            unit.
+        model : Model, optional
+            The model. The default is ``MC2()``, which has a document level and uses no contexts except embeddings.
+        engine : Engine, optional
+            The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
+            engine of the model.
+            # the burn-in is not fixed: the run itself drops the first half of the completed iterations
+    ====
+            # the burn-in is half of the final number of iterations, which is not known yet; this is an upper limit
+        iterations : int or "auto", optional
+            Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
+            10 epochs. With "auto", a sampler runs 60, 120, 240, 480 or 960 sweeps: it ends when log joint, clusters and
+            topics show no trend in any chain
+            (:func:`mc2core.inference.running.summary.still_changing`), or after 960.
+        seed : int
+            Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
+            number of threads and after a resume.
+        chains : int
+            Number of independent chains. Their samples form one posterior, and their agreement shows how certain the
+            clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
+            default, :func:`mc2core.fit` runs two chains in parallel on the available cores. For SVI and on Spark, the
+            default is one chain.
+        burn_in : int, optional
+            Number of iterations before the first sample. By default, the first half of the completed iterations is
+            discarded, so that a run that is stopped early has samples too. ``burn_in`` and ``thin`` are not allowed for
+            engines that do not sample.
+        thin : int
+            Interval between samples: after the burn-in, every thin-th iteration gives a sample.
+        callback : function, optional
+            Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
+            may return a dict of numbers, which become columns of the trace. Its running time is not counted. If it raises
+            an exception, the run stops after this iteration: a warning names the exception, and the fit so far is
+            returned. A callback that raises ``StopIteration`` stops the run early without a traceback.
+        checkpoint : path, optional
+            File from which the run can be resumed, or continued with more iterations. The results are the same as without
+            an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
+            iterations, about every minute, at the end, and when the process receives SIGINT or SIGTERM. Further chains use
+            NAME.chain2.npz and so on.
+        checkpoint_every : int
+            Number of iterations between two checkpoints.
+        trace : path, optional
+            File to which the trace is written, as tab-separated values.
+        snapshots : numbers from 0 to ``iterations``, optional
+            Iterations at which a sample of the first chain is stored, for example to plot the course of the run.
+        progress : bool, optional
+            Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
+            elsewhere.
+        on_stop : function, optional
+            Function that is called with the fit so far if a signal stops the run.
 
-    Returns
-    -------
-    Fit
-        The posterior and the documents, with tables and plots (:class:`mc2core.Fit`). If the run was stopped early,
-        ``provenance["stopped_at"]`` is the number of the last iteration.
+        Returns
+        -------
+        Fit
+            The posterior and the documents, with tables and plots (:class:`mc2core.Fit`). If the run was stopped early,
+            ``provenance["stopped_at"]`` is the number of the last iteration.
 
-    Raises
-    ------
-    ValueError
-        If an argument is invalid, or if the checkpoint belongs to another run.
-    KeyboardInterrupt, SystemExit
-        If SIGINT or SIGTERM (exit code 143) stops the run. Before the run stops, the checkpoint is written, unless the
-        run is still in its start. A second signal stops the run at once.
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or if the checkpoint belongs to another run.
+        KeyboardInterrupt, SystemExit
+            If SIGINT or SIGTERM (exit code 143) stops the run. Before the run stops, the checkpoint is written, unless the
+            run is still in its start. A second signal stops the run at once.
 
-    See Also
-    --------
-    mc2core.models.MC2 : the default model.
-    mc2core.inference.Gibbs : the default engine.
-    mc2core.sklearn.MC2Clusterer : an estimator of scikit-learn that runs this function.
+        See Also
+        --------
+        mc2core.models.MC2 : the default model.
+        mc2core.inference.Gibbs : the default engine.
+        mc2core.sklearn.MC2Clusterer : an estimator of scikit-learn that runs this function.
 
-    Examples
-    --------
-    >>> import mc2core
-    >>> from mc2core.models import MC2
-    >>> texts = ["apple tree leaf", "leaf tree apple", "iron nail forge", "forge iron nail"]
-    >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"year": [1990, 1991, 2001, 2002]})
-    >>> fit = mc2core.fit(corpus, MC2(contexts=["year"]), iterations=4, seed=0)
-    >>> fit.posterior.cluster.shape
-    (4,)
+        Examples
+        --------
+        >>> import mc2core
+        >>> from mc2core.models import MC2
+        >>> texts = ["apple tree leaf", "leaf tree apple", "iron nail forge", "forge iron nail"]
+        >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"year": [1990, 1991, 2001, 2002]})
+        >>> fit = mc2core.fit(corpus, MC2(contexts=["year"]), iterations=4, seed=0)
+        >>> fit.posterior.cluster.shape
+        (4,)
     """
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
@@ -443,7 +449,10 @@ def fit(
 
 
 def _moments(snapshots: Any, iterations: int) -> list[float]:
-    """Return the snapshots in ascending order. Raises ValueError if one is later than the last iteration."""
+    """Return the iterations of snapshots in ascending order.
+
+    Raises ValueError if a snapshot is later than the last iteration.
+    """
     ahead = sorted(finite("snapshots", moment) for moment in several("snapshots", snapshots))
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
@@ -451,18 +460,18 @@ def _moments(snapshots: Any, iterations: int) -> list[float]:
 
 
 def _tell_resumed(paths: Sequence[Any], stored: Sequence[checkpoints.Checkpoint | None], iterations: int) -> None:
-    """Log at which iteration each chain with a checkpoint continues."""
+    """Log the iteration from which each chain with a checkpoint is resumed."""
     for number, (path, one) in enumerate(zip(paths, stored, strict=True)):
-        if one is not None and one.seconds > 0.0:  # a chain that was only prepared is not resumed
+        if one is not None and one.seconds > 0.0:  # otherwise, the chain has not run yet
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             whose = f"chain {number + 1}: " if len(paths) > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
 
 
 def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int:
-    """Return the iteration at which the chains end next: the next one of ``lengths`` (ascending).
+    """Return the iteration at which the run ends next: the first of ``lengths`` (ascending) that is not exceeded.
 
-    If all chains have reached it and their traces still change, it is the length after it.
+    If all chains have reached this length and their traces still change, the following length is returned.
     """
     least = min((one.iteration for one in done), default=0)
     ahead = [length for length in lengths if length >= least]
@@ -471,14 +480,17 @@ def _goal(done: Sequence[checkpoints.Checkpoint], lengths: Sequence[int]) -> int
 
 
 def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None:
-    """Add an even share of the elapsed and processor seconds to each of these chains."""
+    """Divide the elapsed and processor seconds evenly among the chains, and add them to their records."""
     for chain in chains:
         chain.done.seconds += seconds / len(chains)
         chain.done.cpu_seconds += cpu_seconds / len(chains)
 
 
 def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
-    """Return model and engine, with the default for None. Raises ValueError for arguments of another type."""
+    """Return the model and the engine, where None is replaced by the default.
+
+    Raises ValueError if an argument has the wrong type.
+    """
     if not (model is None or isinstance(model, Model)):
         raise ValueError(f"model is {shown(model)}; a model is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):
@@ -502,10 +514,11 @@ def _iterate(
     trace: str | os.PathLike[str] | None,
     on_stop: Callable[[RunResult], None] | None,
 ) -> RunResult:
-    """Run the remaining iterations, starting with the chains that have completed fewest; arguments as of :func:`fit`.
+    """Run the remaining iterations of all chains. Chains with the fewest completed iterations run first.
 
-    ``given`` is the corpus of the user; the chains have only the contexts that the model uses. ``lengths`` has the
-    numbers of iterations after which the run may end, ascending.
+    ``given`` is the corpus of the user, whereas the corpora of chains contain only the contexts that the model uses.
+    ``lengths`` contains the numbers of iterations after which the run may end, ascending. Other arguments are as in
+    :func:`fit`.
     """
     least, failed, done = min(chain.done.iteration for chain in chains), None, [chain.done for chain in chains]
     iterations = _goal(done, lengths)
@@ -529,7 +542,7 @@ def _iterate(
             before, least = least, min(chain.done.iteration for chain in chains)
             for row in _rows(chains, before, least):
                 write_row(row)
-            # read the signal once: a signal between two reads would not lead to a checkpoint
+            # read the signal only once: if it arrived between two reads, the run would stop without a checkpoint
             is_asked_to_stop = bool(stop or failed)
             for chain, report in zip(behind, reports, strict=True):
                 iteration = chain.done.iteration
@@ -555,16 +568,14 @@ def _iterate(
 
 
 def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, float]]:
-    """Return the rows of the trace for iterations first + 1..last, with all chains of an iteration in turn."""
+    """Return the rows of the trace for iterations first + 1..last, sorted by iteration and chain."""
     return [
         {"chain": number, **chain.done.trace[i]} for i in range(first, last) for number, chain in enumerate(chains, 1)
     ]
 
 
 def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> RunResult:
-    """Return the result of a run that is complete or was stopped; without samples, the state is the only one."""
-    import pandas as pd  # a third of the time to import mc2core
-
+    """Return the result of a complete or stopped run; a chain without samples contributes its current state."""
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
     samples = [
@@ -598,13 +609,13 @@ def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations:
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
-    """Compile every kernel of the run by a start on a few documents; returns the seconds of compiling.
+    """Compile all kernels of the run by a tiny fit of a few documents; return the seconds of compilation.
 
-    If this process has already run a fit with the same settings, nothing is done.
+    Nothing is compiled if this process has already run a fit with the same settings.
     """
     engine, lengths = engine.in_this_process(), corpus.document_lengths
     iterations: Sequence[int] = ()
-    with suppress(ValueError):  # the run itself reports the error, with the right numbers of documents
+    with suppress(ValueError):  # the run itself reports this error, with the correct number of documents
         engine, iterations = engine.to_warm(model, corpus)
     kinds = *(f"{type(one).__qualname__}{one.settings()}" for one in (model, engine)), *_types(corpus)
     if kinds in _warmed:
@@ -622,7 +633,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
 
 
 def _types(corpus: Corpus) -> list[str]:
-    """Return the type and writability of each array of the corpus. Kernels are compiled for these."""
+    """Return the type and writability of each array of the corpus, on which the compiled kernels depend."""
     parts = [
         (one.indptr, one.indices, one.data) if sp.issparse(one) else (one,)
         for one in (corpus.content, *corpus.contexts.values())
@@ -632,7 +643,7 @@ def _types(corpus: Corpus) -> list[str]:
 
 @contextmanager
 def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[dict[str, float]], None]]:
-    """Write the rows of the trace so far, then yield a function that appends a row."""
+    """Write the existing rows of the trace to a file, and yield a function that appends a row to the file."""
     if path is None:
         yield lambda row: None
         return
@@ -656,13 +667,13 @@ def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[d
 
 
 def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
-    """Log a warning if the model does not use some contexts of the corpus; ``used`` are the contexts it uses."""
+    """Log a warning if the corpus has contexts that the model does not use; ``used`` are the contexts of the model."""
     if ignored := sorted(set(corpus.contexts) - set(used)):
         logger.warning("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
 
 
 def standardise(corpus: Corpus, families: Mapping[str, Family]) -> Corpus:
-    """Return the corpus with the contexts of Gaussian ``families`` standardised, unless they already are."""
+    """Standardise the contexts with Gaussian ``families``, unless the corpus has already standardised them."""
     for name, family in families.items():
         if family.is_standardised and name not in corpus.units and corpus.context_kinds[name] != "counts":
             corpus = corpus.standardised(name)

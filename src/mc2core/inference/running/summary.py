@@ -1,4 +1,4 @@
-"""Summary of a run: numbers of clusters and topics, their change at the end, the agreement of chains, and warnings."""
+"""Summary of a run: numbers of clusters and topics, their latest changes, the agreement of chains, and warnings."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from mc2core.posterior.hierarchy import MIN_AGREEMENT
 
 logger = logging.getLogger(__name__)
 
-#: numbers of the trace whose changes are reported
+#: columns of the trace whose changes are reported
 _NAMES = ("clusters", "topics")
-#: a chain counts as stuck if another chain has this many times its clusters, and its log joint is lower
+#: a chain is stuck if another chain has at least APART times as many clusters and a much higher log joint
 APART = 3
-#: a log joint counts as lower from this many standard deviations over samples
+#: minimum difference of log joints for a stuck chain, in standard deviations over iterations
 _LOWER = 5.0
-#: numbers of the trace that may not change when a run of "auto" iterations ends, with their names
+#: columns of the trace that must be stable before a run with iterations="auto" ends, with their names in messages
 _FOLLOWED = {"log_joint": "log joint", "clusters": "clusters", "topics": "topics"}
 # smallest number of iterations per quarter for which trends are computed
 _FEWEST = 4
-#: mean tokens per document below which a mixture model is recommended
+#: mean number of tokens per document below which a mixture model is recommended
 _SHORT = 10
-#: number of the commonest words that are checked for markup, and number of markup words from which a warning is given
+#: number of most frequent words that are checked for markup, and number of markup words that causes a warning
 _COMMONEST, _MARKUP = 200, 3
 _WORDS_OF_MARKUP = frozenset(
     {"amp", "br", "class", "div", "font", "gt", "href", "html", "http", "https", "img", "lt", "nbsp"}
     | {"php", "quot", "span", "src", "td", "tr", "www"}
 )
-#: share of the weight of the words below which a context has little effect
+#: weight of a context, relative to the weight of the words, below which the context has little effect
 LIGHT = 0.02
 
 
@@ -47,28 +47,28 @@ def found(
     names: Sequence[str] = _NAMES,
     truncations: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Return the numbers of clusters and topics in use, and their course over the last third of each chain.
+    """Return the numbers of clusters and topics in use, and their change over the last third of each chain.
 
     Convergence cannot be determined from a single trace, so it is not reported.
 
     Parameters
     ----------
-    posterior : result of the run.
-    traces : rows of each chain, one per iteration.
-    names : which of "clusters" and "topics" the engine infers; others are left out.
-    truncations : largest possible numbers, if the results depend on them.
+    posterior : posterior of the run.
+    traces : trace of each chain, with one row per iteration.
+    names : the numbers that the engine infers, "clusters" or "topics" or both; other numbers are left out.
+    truncations : largest possible numbers of clusters and topics, if the results depend on them.
 
     Returns
     -------
     dict
-        ``clusters``, ``topics``: int, :meth:`Posterior.number` of each. ``intervals``: dict, central 90 % interval over
-        samples of the numbers of main clusters (:meth:`Posterior.interval`) and of topics; empty if there is one
-        sample. ``changing``: list, numbers of the trace that are not level (:func:`still_changing`). ``over``: int, a
-        third of the iterations. ``before``, ``after``: dict, each number ``over`` iterations
-        before the end and at the end, per chain; empty if ``over`` is 0. ``chains``: :meth:`Posterior.between_chains`.
-        ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there are any. A run adds ``warnings``
-        (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the number of clusters, and ``broad`` or ``fine``
-        if there is a second one.
+        ``clusters``, ``topics``: int, numbers in use (:meth:`Posterior.number`). ``intervals``: dict, central 90 %
+        intervals over samples of the numbers of main clusters and of topics (:meth:`Posterior.interval`); empty if
+        there is only one sample. ``changing``: list, columns of the trace that are not stable (:func:`still_changing`).
+        ``over``: int, a third of the iterations. ``before``, ``after``: dict, numbers of each chain ``over`` iterations
+        before the end and at the end; empty if ``over`` is 0. ``chains``: dict, agreement of chains
+        (:meth:`Posterior.between_chains`). ``n_clusters``: int, if it is fixed. ``truncations``: dict of int, if there
+        are any. :func:`mc2core.fit` adds ``warnings`` (:func:`advice`). :func:`add_hierarchy` adds ``recommended``, the
+        recommended number of clusters, and ``broad`` or ``fine``, the number of a second clustering, if there is one.
     """
     over = min(len(trace) for trace in traces) // 3
     about: dict[str, Any] = {"over": over, "before": {}, "after": {}, "intervals": {}}
@@ -91,16 +91,16 @@ def found(
 
 
 def still_changing(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[str]:
-    """Return which of log joint, clusters and topics still change in the second half of some chain.
+    """Return which of log joint, clusters and topics still change in the second half of at least one chain.
 
-    A number is level if its means over the third and the fourth quarter of the iterations differ by at most its
-    standard deviation within these quarters (and a number of clusters or topics by at most 1). With fewer than 16
-    iterations, all are level. A level number shows no trend; that does not show that another start would end in the
-    same place.
+    A column of the trace is stable if its means over the third and the fourth quarter of the iterations are close. They
+    may differ by the standard deviation within these quarters, or by 1 cluster or topic if this is larger. With fewer
+    than 16 iterations, all columns are considered stable. A stable trace shows no trend, but another initial state may
+    still lead to another result.
 
     Parameters
     ----------
-    traces : rows of each chain, one per iteration.
+    traces : trace of each chain, with one row per iteration.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def _is_level(trace: Sequence[Mapping[str, float]], name: str) -> bool:
 
 
 def sentence(about: Mapping[str, Any]) -> str:
-    """Return the result of :func:`found` as a sentence; "" if the engine reports neither number."""
+    """Return the result of :func:`found` as a sentence, or "" if it has neither clusters nor topics."""
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
@@ -135,7 +135,7 @@ def sentence(about: Mapping[str, Any]) -> str:
 
 
 def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
-    """Return the results of :func:`found` for the fits of a run, one per seed, as a sentence; "" if there are none."""
+    """Return the results of :func:`found` for several fits with different seeds as one sentence, or ""."""
     known = [one for one in about if any(name in one for name in _NAMES)]
     if len(known) < 2:
         return sentence(known[0]) if known else ""
@@ -147,12 +147,12 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
 
 
 ONE_CHAIN = "one chain; another start may differ"
-#: phrase for a fit with all documents in one cluster
+#: message for a fit with all documents in one cluster
 ONE_CLUSTER = "no groups of documents were found: topics alone explain how documents differ (docs/how_to/choosing_k.md)"
 
 
 def is_one_cluster(about: Mapping[str, Any]) -> bool:
-    """Return whether a fit with topics recommends only one cluster of documents, though it could have had more."""
+    """Return whether a fit with topics recommends only one cluster, although the model allows more clusters."""
     return about.get("recommended", about.get("clusters")) == 1 and about.get("n_clusters") != 1 and "topics" in about
 
 
@@ -161,7 +161,7 @@ def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
 
 
 def agreement(chains: Mapping[str, Any]) -> str:
-    """Return the agreement as a phrase, for the result of :meth:`Posterior.between_chains`.
+    """Return the result of :meth:`Posterior.between_chains` as a phrase.
 
     >>> agreement({"clusters": [31, 33], "ari": 0.714, "vi_bits": 1.5, "recommended": 12, "recommended_ari": 0.93})
     '2 chains of 31 and 33 clusters agree by ARI 0.71, VI 1.50 bits on all clusters, by ARI 0.93 on the recommended 12'
@@ -184,7 +184,7 @@ def _interval(name: str, about: Mapping[str, Any]) -> str:
 
 
 def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Return phrases with the first and the last value of each number, for a single chain."""
+    """Return phrases with the values of each number at the start and end of the last third, for a single chain."""
     ends = [(name, about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
     return [
         f"{name} were {after} at the start and the end" if before == after else f"{name} went from {before} to {after}"
@@ -193,7 +193,7 @@ def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def _changes(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """Return phrases with the change of each number in the chains of some fits."""
+    """Return phrases with the change of each number over the last third, for all chains of several fits."""
     told = []
     for name in names:
         if all(name in one["before"] for one in known):
@@ -212,7 +212,7 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
 
 
 def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> str:
-    """Return ``first`` with the changes ``told`` and the number of iterations; ``first`` alone without changes."""
+    """Append the phrases ``told`` about changes, and the number of iterations, to the phrase ``first``."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
     if not told:
         return first
@@ -227,17 +227,18 @@ def _counted_range(values: Sequence[int], what: str) -> str:
 
 
 def _range(values: Sequence[int], sign: str = "") -> str:
-    """Return "12 to 15", or "12" if all values are equal; with ``sign`` "+", for example "0 to +3"."""
+    """Return a range as a phrase, such as "12 to 15" or "12"; with ``sign`` "+", for example "0 to +3"."""
     least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
     return least if least == most else f"{least} to {most}"
 
 
 # -- weights of contexts --------------------------------------------------------------------------------------------
 def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str, float]:
-    """Return the nats per document of the words, as "", and of each context with its strength.
+    """Return the weight of the words (key "") and of each context, in nats per document.
 
-    They are the negative log likelihood of all documents in one cluster, an upper bound of the information that the
-    words or the context of a document contain about its cluster.
+    A weight is the mean negative log likelihood of the words or context values if all documents are in one cluster. It
+    is an upper bound of the information that the words or the context of a document contain about its cluster. The
+    strength of a context is included.
     """
     counts = np.bincount(corpus.content.indices, weights=corpus.content.data)
     counts, n = counts[counts > 0], max(corpus.n_documents, 1)
@@ -250,7 +251,7 @@ def context_weights(corpus: Corpus, families: Mapping[str, Family]) -> dict[str,
 
 
 def tell_weights(corpus: Corpus, families: Mapping[str, Family]) -> None:
-    """Log the weights of contexts, and warn of contexts that outweigh the words or have little effect."""
+    """Log the weights of words and contexts, and warn of contexts that outweigh the words or have little effect."""
     if not families or corpus.is_of_observations or not corpus.n_tokens:
         return
     weights = context_weights(corpus, families)
@@ -278,11 +279,11 @@ def _nats(weight: float) -> str:
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
 def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
-    """Return the numbers of stuck chains, from 0. A chain is stuck if another chain has APART times as many clusters
-    and a much higher log joint.
+    """Return the indices of stuck chains.
 
-    ``traces`` are the rows of each chain; clusters and log joint are taken from their later half. The list is empty if
-    engines report no ``log_joint``.
+    A chain is stuck if the chain with the highest log joint has at least APART times as many clusters and a much higher
+    log joint. ``traces`` contains the trace of each chain, of which the second half is used. The list is empty if the
+    traces have no ``log_joint``.
     """
     if len(traces) < 2 or not all(len(trace) > 3 and {"log_joint", "clusters"} <= trace[-1].keys() for trace in traces):
         return []
@@ -299,7 +300,7 @@ def stuck_chains(traces: Sequence[Sequence[Mapping[str, float]]]) -> list[int]:
 
 
 def add_hierarchy(posterior: Posterior, corpus: Corpus, inferred: dict[str, Any]) -> None:
-    """Find the hierarchy of a fit, unless it has none, and update ``inferred``, the result of :func:`found`."""
+    """Find the hierarchy of clusterings of a fit, if possible, and update ``inferred``, the result of :func:`found`."""
     if not posterior.representative.documents_are_clusters:
         try:
             hierarchy = posterior.find_hierarchy(corpus)
@@ -312,10 +313,10 @@ def add_hierarchy(posterior: Posterior, corpus: Corpus, inferred: dict[str, Any]
 
 
 def advice(posterior: Posterior, corpus: Corpus) -> list[str]:
-    """Return sentences on the reasons why the clusters of a fit are less certain than they look, if any.
+    """Return warnings about the quality of the clusters of a fit, one sentence each.
 
-    ``corpus`` is the fitted corpus or other documents. Chains are compared at the recommended number of clusters if the
-    posterior has a hierarchy, otherwise by all their clusters.
+    ``corpus`` contains the fitted documents or other documents. If the posterior has a hierarchy, the recommended
+    clusterings of the chains are compared; otherwise, all clusters are compared.
     """
     return [*_of_chains(posterior), *_of_texts(posterior, corpus)]
 
@@ -332,7 +333,7 @@ def _of_chains(posterior: Posterior) -> list[str]:
     ari, of_what = between["ari"], "they "
     if "recommended_ari" in between:
         ari, of_what = between["recommended_ari"], f"the recommended {between['recommended']} of each "
-    # one cluster: the agreement of groups has no meaning
+    # with one cluster, the agreement of clusterings has no meaning
     elif posterior.hierarchy is not None and posterior.hierarchy.recommended == 1:
         return said
     if not said and ari < MIN_AGREEMENT:

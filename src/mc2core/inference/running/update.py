@@ -1,8 +1,8 @@
-"""Updates of fits as files with new documents: ``mc2 update``.
+"""Updates of saved fits with new documents (``mc2 update``).
 
-A fit by SVI continues as a stream (:mod:`mc2core.inference.svi.stream`); the likelihood of new documents before the
-update is reported. To a fit by Gibbs, documents are added: old ones keep their clusters
-(:mod:`mc2core.inference.gibbs.added`).
+A fit by SVI is continued as a stream (:mod:`mc2core.inference.svi.stream`), and the likelihood of the new documents
+before the update is reported. A fit by Gibbs gets additional documents, while the fitted documents remain in their
+clusters (:mod:`mc2core.inference.gibbs.added`).
 """
 
 from __future__ import annotations
@@ -41,43 +41,43 @@ if TYPE_CHECKING:
     from mc2core.inference.svi.stream import Stream
 
 logger = logging.getLogger(__name__)
-# seconds between two checkpoints: a killed update loses at most this work
+# seconds between two checkpoints; a killed update loses at most this time and the current block
 _CHECKPOINT_SECONDS = 60.0
-# attributes of a mini-batch's report that an update adds up
+# attributes of the records of blocks that are summed over an update
 _COUNTED = (*("documents", "tokens", "in_small"), *("clusters_born", "clusters_gone", "topics_born", "topics_gone"))
 _ELSEWHERE = "name another folder, or remove it"
 _REPEATED = "in the fit already (same id)"
-#: sweeps over the added documents, for each sample of the fit
+#: number of sweeps over the added documents, per sample of the fit
 SWEEPS = 20
-#: a document is unsure if the probability of its cluster is lower than this
+#: the cluster of a document is uncertain if its probability is lower
 UNSURE = 0.5
-#: a new fit is recommended from these shares on: of added documents relative to the fit, and of unsure documents less
-#: their share among the documents of the fit
+#: a new fit is recommended if one of these is exceeded: added documents relative to fitted documents, and the increase
+#: of the fraction of documents with uncertain clusters
 MAX_ADDED, MAX_UNSURE = 0.25, 0.2
 
 
 class _FitFile(NamedTuple):
-    """A posterior's file, read and verified once."""
+    """The verified contents of a posterior's file."""
 
     path: Path
     arrays: dict[str, np.ndarray]
     digest: str
     posterior: Posterior
-    stamp: tuple[int, int, int]  # state of the file when it was read
+    stamp: tuple[int, int, int]  # inode, size and modification time when the file was read
 
     @classmethod
     def read(cls, path: Path) -> _FitFile:
-        """Read the file. Raises ValueError if it is missing, damaged or of another kind."""
+        """Read the file. Raises ValueError if it is missing or damaged, or is not a posterior."""
         stamp = _stamp(path)
         arrays, digest = storage.read_signed(path)
         return cls(path, arrays, digest, Posterior.from_arrays(arrays, path), stamp)
 
     def latest(self) -> _FitFile:
-        """Return this file, or the current one if it was replaced since."""
+        """Return this object, or read the file again if it has been replaced."""
         return self if _stamp(self.path) == self.stamp else self.read(self.path)
 
     def stream(self, total_samples: int | None = None, threads: int = 1) -> Stream:
-        """Return the stream of an update, or a new one from a fit. Raises ValueError if it cannot be continued."""
+        """Return the saved stream, or a new stream from a fit. Raises ValueError if it cannot be continued."""
         from mc2core.inference.svi.stream import Stream, state_of
 
         posterior, checkpoint = self.posterior, self.path.parent / "checkpoint.npz"
@@ -101,13 +101,13 @@ class _FitFile(NamedTuple):
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """Return inode, size and time of change of a file: they change when the file is replaced."""
+    """Return inode, size and modification time of a file, at least one of which changes when it is replaced."""
     found = path.stat() if path.is_file() else None
     return (found.st_ino, found.st_size, found.st_mtime_ns) if found else (0, 0, 0)
 
 
 class _Saved(NamedTuple):
-    """The saved results of a fit that a stream needs; ``corpus`` has the documents that were kept."""
+    """The saved results of a fit that a stream needs; ``corpus`` is the saved sample of the fitted documents."""
 
     posterior: Posterior
     state: Globals
@@ -129,34 +129,37 @@ def update_fit(
 ) -> dict[str, Any]:
     """Add new documents to a fit, and return the provenance of the result.
 
-    SVI processes the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` in
-    ``out`` are replaced at the end. If a killed update by SVI is called again, it is resumed with identical results.
+    SVI processes the documents ``new`` in blocks, in their order. At the end, ``posterior.npz`` and ``provenance.json``
+    in ``out`` are replaced. A killed update by SVI is resumed by the same call, with identical results.
 
-    Gibbs moves only the new documents, given each sample of the old ones. These keep their clusters, and clusters keep
-    their numbers. ``new`` has the new documents, or a corpus of the fitted documents followed by the new ones. ``out``
-    gets the posterior of old and new documents, the new ones as a corpus (``added``) and, if the old ones were given,
-    all of them (``corpus``).
+    Gibbs samples only the clusters of the new documents, for each sample of the fitted documents. The fitted documents
+    remain in their clusters, and clusters keep their numbers. ``new`` contains the new documents, or a corpus of the
+    fitted documents followed by the new documents. The posterior of all documents is written to ``out``, with the new
+    documents as a corpus (``added``). If ``new`` contains the fitted documents, all documents are also written as a
+    corpus (``corpus``).
 
-    A completed update does nothing if it is called again.
+    If an update is complete, calling this function again does nothing.
 
     Parameters
     ----------
-    fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
+    fit : folder of ``mc2 fit`` or of an update, or the file ``posterior.npz`` in this folder
     new : folder of a corpus, or a file that ``mc2 import`` can read, in the format of the fitted documents
-    out : folder; by default that of the fit for SVI, and :func:`beside` for Gibbs
-    total_samples : as in :class:`mc2core.inference.Stream`, for the first update by SVI
-    columns : columns of words and contexts in a file, if they differ from the columns of the fitted file: "text",
-        "bag", "counts",
-        "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and the file of its "embeddings"
-    new_columns : smallest number of documents in which a new word or value must occur to get a column; by default 1
-        for SVI, and the limits of the import (``min_df``, ``rare``), at least 2, for Gibbs
-    iterations : number of sweeps over the new documents by Gibbs, :data:`SWEEPS` by default
-    threads : the result does not depend on their number
+    out : output folder; the default is the folder of the fit for SVI, and :func:`beside` for Gibbs
+    total_samples : size of the population, as in :class:`mc2core.inference.Stream`; only for the first update by SVI
+    columns : columns of words and contexts in a file, if they differ from the columns of the fitted file; keys are
+        "text", "bag", "counts", "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`, and
+        "embeddings" for the file of embeddings
+    new_columns : smallest number of documents in which a new word or value must occur to get a column; the default is 1
+        for SVI. For Gibbs, the default is ``min_df`` of the import, but at least 2, for words, and ``rare`` of the
+        import, or 2, for values
+    iterations : number of Gibbs sweeps over the new documents; the default is :data:`SWEEPS`
+    threads : number of threads; the result does not depend on it
+    progress : whether to show progress, as in :func:`mc2core.inference.running.loop.fit`
 
     Raises
     ------
     ValueError
-        If the fit cannot be continued, if documents were already used, or if ``out`` has files of another update.
+        If the fit cannot be continued, if documents were already used, or if ``out`` contains files of another update.
     """
     path, new, columns = posterior_file(fit), Path(new), dict(columns or {})
     file = _FitFile.read(path)
@@ -196,8 +199,10 @@ def update_fit(
 
 
 def beside(fit: Path) -> Path:
-    """Return the default folder of an update: the name of the folder of the fit with "-updated", or with the next
-    number if this folder exists."""
+    """Return the default folder of an update by Gibbs, next to the folder of the fit.
+
+    Its name is NAME-updated. If the fit is an update itself, the name gets the next number, such as NAME-updated2.
+    """
     stem, _, number = fit.name.rpartition("-updated")
     stem, count = (stem, int(number or 1) + 1) if stem and (number == "" or number.isdigit()) else (fit.name, 1)
     return fit.with_name(f"{stem}-updated{count if count > 1 else ''}")
@@ -208,7 +213,7 @@ def _go_on(
     file: _FitFile, new: Path, out: Path, total_samples: int | None, columns: Mapping[str, Any], new_columns: int,
     threads: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Run the update of a stream, from its start or from its checkpoint, and return the provenance."""
+    """Run an update by SVI, from its start or from its checkpoint, and return the provenance."""
     from mc2core.inference.svi.stream import Stream
 
     path, part = out / POSTERIOR, out / "update.npz"
@@ -236,8 +241,7 @@ def _go_on(
     is_new = _is_new(corpus, fingerprints, files, stream, stream.updates[:-1] if part.is_file() else stream.updates)
     if not is_new.any():
         raise ValueError(f"the fit already contains the documents of {new}; a document can be used only once")
-    # it is not known which documents of a file had the words that were left out; each file is counted with an even
-    # share
+    # the documents of omitted words are unknown, so omitted tokens are divided in proportion to the remaining tokens
     lost = sum(one.number for one in dropped if one.what == "tokens")
     n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())
     if repeated:
@@ -265,7 +269,7 @@ def _go_on(
 
 
 def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
-    """Process the remaining documents of the last update, and write checkpoints to ``part``."""
+    """Process the remaining documents of the current update, and write checkpoints to the file ``part``."""
     now, saved = stream.updates[-1], time.perf_counter()
     with stopping.flush() as stop, work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar:
         for visit in stream.visits(corpus, now["documents"]):
@@ -283,7 +287,7 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
 
 
 def _leave(out: Path, stream: Stream) -> dict[str, Any]:
-    """Write the results of an update, also for a killed update that had not written them."""
+    """Write the results of an update, and remove the checkpoints of the update and of the fit."""
     with work("writing the posterior"):
         stream.save(out / POSTERIOR)
     about = stream.posterior.provenance | {"drift": drift(stream.fitted, stream.updates)} | environment()
@@ -295,7 +299,7 @@ def _leave(out: Path, stream: Stream) -> dict[str, Any]:
 
 
 def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
-    """Return the checkpoint of the fit with the provenance ``about``."""
+    """Return the checkpoint of the fit whose provenance is ``about``."""
     names = ("model", "engine", "seed", "corpus", "names", "burn_in", "thin", "snapshots")
     run = {name: about[name] for name in names if name in about} | ({} if seed is None else {"seed": seed})
     stored = checkpoints.read(path, run)
@@ -305,14 +309,18 @@ def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -
 
 
 def _is_of(one: Mapping[str, Any], source: Mapping[str, Any], is_in_place: bool) -> bool:
-    """Return whether an update used the documents of ``source``, from its posterior unless the update was in place."""
+    """Return whether the update ``one`` used the same documents as ``source`` and continued the same posterior.
+
+    The posterior is not compared if the update was written to the folder of the fit.
+    """
     return all(one[name] == source[name] for name in source if not (is_in_place and name == "from"))
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
 def _files(path: Path, corpus: Corpus, identity: str) -> list[tuple[str, int]]:
-    """Return the digest and the number of documents of each source file, in order. If the corpus does not know its
-    files, it counts as one file.
+    """Return the digest and the number of documents of each source file of a corpus, in order.
+
+    A corpus that does not record its source files counts as one file.
     """
     known = corpus.imported or {}
     if not _is_corpus(path) or "digest" not in known:
@@ -328,8 +336,10 @@ def _is_new(
     stream: Stream,
     updates: Sequence[Mapping[str, Any]],
 ) -> np.ndarray:
-    """Return (J,) bool: documents that neither the fit nor ``updates`` used, by their ids and the digests of their
-    files."""
+    """Return whether each document is new, (J,) bool.
+
+    A document is not new if its id, or the digest of its file, was used by the fit or by one of the ``updates``.
+    """
     if stream.posterior.was_fitted_on(corpus):
         return np.zeros(corpus.n_documents, dtype=bool)
     taken = alignment.files_of(stream.posterior.imported).union(*(one.get("files", ()) for one in updates))
@@ -338,7 +348,7 @@ def _is_new(
 
 
 def _identity(path: Path) -> str:
-    """Return a digest of the documents of a file or corpus folder: their counts, contexts and names."""
+    """Return a digest of a file, or of the counts, contexts and names of a corpus folder."""
     if not _is_corpus(path):
         return storage.digest_path(path)
     corpus = Corpus.load(path)
@@ -352,7 +362,7 @@ def _is_corpus(path: Path) -> bool:
 def _read(
     path: Path, posterior: Posterior, columns: Mapping[str, Any], new_columns: int
 ) -> tuple[Corpus, list[Dropped]]:
-    """Return the documents of a corpus or file, read as for the fit, and the parts that were left out."""
+    """Return the documents of a corpus folder or file, read with the settings of the fit, and what was left out."""
     from mc2core.corpus.readers.reading import read_own
 
     with work(f"reading {path}"):
@@ -366,7 +376,10 @@ def _add_documents(
     file: _FitFile, new: Path, out: Path, columns: Mapping[str, Any], new_columns: int | None, sweeps: int,
     threads: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Draw the clusters and topics of the new documents for each sample of the old ones."""
+    """Run an update by Gibbs, and return the provenance.
+
+    The clusters and topics of the new documents are drawn for each sample of the fitted documents.
+    """
     from mc2core.inference.gibbs.added import AddedDocuments, Held, widened
     from mc2core.posterior.added import with_added
 
@@ -436,9 +449,10 @@ def _add_documents(
 def _new_documents(
     path: Path, posterior: Posterior, columns: Mapping[str, Any]
 ) -> tuple[Corpus, Corpus | None, list[Dropped]]:
-    """Return the new documents, the old ones if the corpus begins with them (else None), and the parts left out.
+    """Return the new documents, the fitted documents or None, and what was left out.
 
-    Raises ValueError if no document is new.
+    The fitted documents are returned if the corpus at ``path`` begins with them. Raises ValueError if no document is
+    new.
     """
     corpus, dropped = _read(path, posterior, columns, 1)
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
@@ -463,10 +477,11 @@ def _new_documents(
 
 
 def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -> alignment.Schema:
-    """Return the words and values of the fit with the new ones of ``corpus``, chosen by the rules of the import.
+    """Return the words and context values of the fit, extended by frequent new words and values of ``corpus``.
 
-    A new word needs ``min_df`` of the new documents, and a new value the number of ``rare``, at least 2. No words are
-    added if the vocabulary was given, or limited by ``max_features``. ``least`` replaces these numbers.
+    A new word must occur in at least ``min_df`` new documents, but at least 2. A new value must occur in at least the
+    number of documents given by ``rare``, or 2. ``least`` replaces these limits. Without ``least``, no words are added
+    if the vocabulary of the import was set by the user or limited by ``max_features``.
     """
     chosen = (posterior.imported or {}).get("chosen", {})
     schema = alignment.schema_of(posterior)
@@ -477,14 +492,14 @@ def _with_new_columns(posterior: Posterior, corpus: Corpus, least: int | None) -
     columns = dict(schema.columns)
     for name, known in schema.columns.items():
         if known is None or len(known) != posterior.dimensions.get(name) or POOLED in known:
-            continue  # not one parameter for each value, or a value for all others
+            continue  # new values need one parameter per value, and no pooled value for all rare values
         rule = int(rules.get(name, "2").partition(":")[0]) if least is None else least
         columns[name] = alignment.extended(schema, corpus, max(rule, 1))[0].columns[name]
     return replace(schema, words=words, columns=columns)
 
 
 def _together(before: Corpus, placed: Corpus, schema: alignment.Schema) -> Corpus:
-    """Return old and new documents in one corpus with the columns of the updated fit."""
+    """Return a corpus of the fitted and the new documents, with the columns of the updated fit."""
     old, _ = alignment.reindex_to_schema(Corpus, before, schema)
     whole = Corpus.concatenate([old, placed])
     whole.imported = before.imported
@@ -499,7 +514,7 @@ def _joined_fingerprints(posterior: Posterior, new: Corpus) -> np.ndarray | None
 
 
 def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
-    """Return sizes of the recommended clusters before and after an update, and the certainty of the added documents."""
+    """Return the sizes of the recommended clusters before and after an update, and the certainty of new documents."""
     if before.hierarchy is None or after.hierarchy is None:
         old, new, sure = before.by_size[before.cluster], after.by_size[after.cluster], None
     else:
@@ -517,7 +532,7 @@ def _placed(before: Posterior, after: Posterior) -> dict[str, Any]:
 
 
 def needs_new_fit(provenance: Mapping[str, Any]) -> list[str]:
-    """Return the reasons for a new fit of all documents after updates by Gibbs; an empty list if there are none."""
+    """Return the reasons why all documents should be fitted again after updates by Gibbs; empty if there are none."""
     updates = provenance["updates"]
     now, first = updates[-1], updates[0]["before"]
     added = sum(one["documents"] for one in updates)
