@@ -310,89 +310,85 @@ def fit(
 ) -> RunResult:
     """Fit a model to a corpus.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
-            unit.
-        model : Model, optional
-            The model. The default is ``MC2()``, which has a document level and uses no contexts except embeddings.
-        engine : Engine, optional
-            The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
-            engine of the model.
-            # the burn-in is not fixed: the run itself drops the first half of the completed iterations
-    ====
-            # the burn-in is half of the final number of iterations, which is not known yet; this is an upper limit
-        iterations : int or "auto", optional
-            Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
-            10 epochs. With "auto", a sampler runs 60, 120, 240, 480 or 960 sweeps: it ends when log joint, clusters and
-            topics show no trend in any chain
-            (:func:`mc2core.inference.running.summary.still_changing`), or after 960.
-        seed : int
-            Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
-            number of threads and after a resume.
-        chains : int
-            Number of independent chains. Their samples form one posterior, and their agreement shows how certain the
-            clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
-            default, :func:`mc2core.fit` runs two chains in parallel on the available cores. For SVI and on Spark, the
-            default is one chain.
-        burn_in : int, optional
-            Number of iterations before the first sample. By default, the first half of the completed iterations is
-            discarded, so that a run that is stopped early has samples too. ``burn_in`` and ``thin`` are not allowed for
-            engines that do not sample.
-        thin : int
-            Interval between samples: after the burn-in, every thin-th iteration gives a sample.
-        callback : function, optional
-            Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
-            may return a dict of numbers, which become columns of the trace. Its running time is not counted. If it raises
-            an exception, the run stops after this iteration: a warning names the exception, and the fit so far is
-            returned. A callback that raises ``StopIteration`` stops the run early without a traceback.
-        checkpoint : path, optional
-            File from which the run can be resumed, or continued with more iterations. The results are the same as without
-            an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
-            iterations, about every minute, at the end, and when the process receives SIGINT or SIGTERM. Further chains use
-            NAME.chain2.npz and so on.
-        checkpoint_every : int
-            Number of iterations between two checkpoints.
-        trace : path, optional
-            File to which the trace is written, as tab-separated values.
-        snapshots : numbers from 0 to ``iterations``, optional
-            Iterations at which a sample of the first chain is stored, for example to plot the course of the run.
-        progress : bool, optional
-            Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
-            elsewhere.
-        on_stop : function, optional
-            Function that is called with the fit so far if a signal stops the run.
+    Parameters
+    ----------
+    corpus : Corpus
+        Documents to fit. Numeric contexts are standardised internally; results and new documents are in the original
+        unit.
+    model : Model, optional
+        The model. The default is ``MC2()``, which has a document level and uses no contexts except embeddings.
+    engine : Engine, optional
+        The inference engine. The default is ``Gibbs()`` or, if ``Gibbs()`` does not support the model, the default
+        engine of the model.
+    iterations : int or "auto", optional
+        Number of sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run. The default is 60 sweeps or
+        10 epochs. With "auto", a sampler runs 60, 120, 240, 480 or 960 sweeps: it ends when log joint, clusters and
+        topics are stable in all chains (:func:`mc2core.inference.running.summary.still_changing`), or after 960.
+    seed : int
+        Seed of the random numbers. The same corpus, settings and seed give identical results, bit for bit, for any
+        number of threads and after a resume.
+    chains : int
+        Number of independent chains. Their samples form one posterior, and their agreement shows how certain the
+        clusters are (:meth:`mc2core.Posterior.between_chains`). The first chain equals a fit with one chain. By
+        default, :func:`mc2core.fit` runs two chains in parallel on the available cores. For SVI and on Spark, the
+        default is one chain.
+    burn_in : int, optional
+        Number of iterations before the first sample. By default, the first half of the completed iterations is
+        discarded, so that a run that is stopped early has samples too. ``burn_in`` and ``thin`` are not allowed for
+        engines that do not sample.
+    thin : int
+        Interval between samples: after the burn-in, every thin-th iteration gives a sample.
+    callback : function, optional
+        Function that is called with (iteration, state) after each step of each chain. It must not change the state. It
+        may return a dict of numbers, which become columns of the trace. Its running time is not counted. If it raises
+        an exception, the run stops after this iteration: a warning names the exception, and the fit so far is
+        returned. To stop a run early without a traceback, raise ``StopIteration``.
+    checkpoint : path, optional
+        File from which the run can be resumed, or continued with more iterations. The results are the same as without
+        an interruption. If the file exists, the run starts from it. It is written every ``checkpoint_every``
+        iterations, about every minute, at the end, and when the process receives SIGINT or SIGTERM. Further chains use
+        NAME.chain2.npz and so on.
+    checkpoint_every : int
+        Number of iterations between two checkpoints.
+    trace : path, optional
+        File to which the trace is written, as tab-separated values.
+    snapshots : numbers from 0 to ``iterations``, optional
+        Iterations at which a sample of the first chain is stored, for example to plot the course of the run.
+    progress : bool, optional
+        Whether to show progress. By default, it is shown as a bar in a terminal or notebook, and as lines in the log
+        elsewhere.
+    on_stop : function, optional
+        Function that is called with the fit so far if a signal stops the run.
 
-        Returns
-        -------
-        Fit
-            The posterior and the documents, with tables and plots (:class:`mc2core.Fit`). If the run was stopped early,
-            ``provenance["stopped_at"]`` is the number of the last iteration.
+    Returns
+    -------
+    Fit
+        The posterior and the documents, with tables and plots (:class:`mc2core.Fit`). If the run was stopped early,
+        ``provenance["stopped_at"]`` is the number of the last iteration.
 
-        Raises
-        ------
-        ValueError
-            If an argument is invalid, or if the checkpoint belongs to another run.
-        KeyboardInterrupt, SystemExit
-            If SIGINT or SIGTERM (exit code 143) stops the run. Before the run stops, the checkpoint is written, unless the
-            run is still in its start. A second signal stops the run at once.
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, or if the checkpoint belongs to another run.
+    KeyboardInterrupt, SystemExit
+        If SIGINT or SIGTERM (exit code 143) stops the run. Before the run stops, the checkpoint is written, unless the
+        run is still in its start. A second signal stops the run at once.
 
-        See Also
-        --------
-        mc2core.models.MC2 : the default model.
-        mc2core.inference.Gibbs : the default engine.
-        mc2core.sklearn.MC2Clusterer : an estimator of scikit-learn that runs this function.
+    See Also
+    --------
+    mc2core.models.MC2 : the default model.
+    mc2core.inference.Gibbs : the default engine.
+    mc2core.sklearn.MC2Clusterer : an estimator of scikit-learn that runs this function.
 
-        Examples
-        --------
-        >>> import mc2core
-        >>> from mc2core.models import MC2
-        >>> texts = ["apple tree leaf", "leaf tree apple", "iron nail forge", "forge iron nail"]
-        >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"year": [1990, 1991, 2001, 2002]})
-        >>> fit = mc2core.fit(corpus, MC2(contexts=["year"]), iterations=4, seed=0)
-        >>> fit.posterior.cluster.shape
-        (4,)
+    Examples
+    --------
+    >>> import mc2core
+    >>> from mc2core.models import MC2
+    >>> texts = ["apple tree leaf", "leaf tree apple", "iron nail forge", "forge iron nail"]
+    >>> corpus = mc2core.Corpus.from_texts(texts, contexts={"year": [1990, 1991, 2001, 2002]})
+    >>> fit = mc2core.fit(corpus, MC2(contexts=["year"]), iterations=4, seed=0)
+    >>> fit.posterior.cluster.shape
+    (4,)
     """
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
@@ -424,7 +420,7 @@ def fit(
         raise ValueError(f"callback is {shown(callback)}; a function of the iteration and the state is needed")
     ahead = _moments(snapshots, least)
     if len(lengths) > 1 and not is_named:
-        # the burn-in is not fixed: the run itself drops the first half of the completed iterations
+        # the final length is unknown; until then, each chain drops the first half of its completed iterations
         burn_in = lengths[-1] // 2
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
     asked, stored = [], []
