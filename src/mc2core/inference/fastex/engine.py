@@ -1,4 +1,4 @@
-"""FastEx (NIPS12): sampling of finite mixtures with thousands of clusters by cheap proposals."""
+"""FastEx (NIPS12): Markov chain Monte Carlo for finite mixtures with thousands of clusters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mc2core.inference.fastex.state import MixtureState
 from mc2core.models import Mixture, Model
 from mc2core.posterior import Sample, SparseRows
 
-#: kinds of clusters by the model's setting ``component``
+#: number of each component family, by the setting ``component`` of the model
 COMPONENTS = {
     "multinomial": MULTINOMIAL,
     "poisson": POISSON,
@@ -61,7 +61,7 @@ class MixtureEngine(Engine):
 
     @abstractmethod
     def _settings(self, model: Mixture) -> ChainSettings:
-        """Return the settings of a chain."""
+        """Return the settings of a chain for ``model``."""
 
     @abstractmethod
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
@@ -127,7 +127,7 @@ class MixtureEngine(Engine):
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """Return a sample of the clusters in use. Each cluster has a topic with the frequencies of its words."""
+        """Return a sample of the clusters in use; each cluster has one topic with the word counts of its documents."""
         assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(state.model.most_clusters, np.int64)
@@ -177,7 +177,7 @@ class FastEx(MixtureEngine):
         For "hash": vectors that are hashed. "balanced" centres and scales documents and parameters before hashing, and
         makes two moves per visit. "paper" hashes them as in the paper, and makes one move per visit.
     proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
-        How clusters are proposed. "auto" chooses "exact" up to 2,000 clusters if its tables need at most 2 GiB. For
+        Method by which clusters are proposed. "auto" chooses "exact" up to 2,000 clusters if its tables need at most 2 GiB. For
         more clusters, "auto" chooses "neighbours" under three conditions: components are multinomial, half of the
         documents have a word that occurs in 2 to ``list_budget`` documents, and at most 16 GiB of memory are needed.
         Otherwise, "auto" chooses "exact" if its tables need at most 2 GiB, and "hash" if not. The choice depends only
@@ -200,7 +200,7 @@ class FastEx(MixtureEngine):
     n_proposals : int in [1, 1000], default 4
         For "neighbours": number of Metropolis-Hastings moves per visit.
     uniform_share : float in (0, 1], default 0.05
-        For "neighbours": share of proposals that are drawn uniformly from all clusters.
+        For "neighbours": fraction of proposals that are drawn uniformly from all clusters.
     exact_sweeps : list of int in [1, inf), default (5,)
         For "neighbours": sweeps that score all clusters, numbered from 1.
     threads : int in [1, 1024], default 1

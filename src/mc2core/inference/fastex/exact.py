@@ -51,7 +51,7 @@ from mc2core.inference.fastex.state import MixtureState
 #: a word is frequent if it occurs in more than n_clusters / CLUSTERS_PER_DOCUMENT documents; 2 and 16 were slower
 CLUSTERS_PER_DOCUMENT = 4
 
-#: bytes per cluster in addition to its counts
+#: number of bytes per cluster, in addition to its word counts
 BYTES_PER_CLUSTER = 56
 
 _MIN_TABULATED = 1 << 14  # smallest size of the table of log-gammas

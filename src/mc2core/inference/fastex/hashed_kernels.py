@@ -1,9 +1,4 @@
-"""Compiled moves of hashed proposals (:mod:`mc2core.inference.fastex.hashed`): scores, draws, updates and sweeps.
-
-The proposal must not depend on the current cluster of the document. Therefore, the document is removed from the counts,
-sums, norm and signature of its cluster before a cluster is drawn. Metropolis-Hastings (NIPS12, eq. 17) with the
-collapsed likelihood (eq. 18) then leaves the posterior invariant.
-"""
+"""Kernels of hashed proposals: scores, draws, updates and sweeps (see :mod:`mc2core.inference.fastex.hashed`)."""
 
 from __future__ import annotations
 

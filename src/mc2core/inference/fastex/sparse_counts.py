@@ -69,7 +69,7 @@ def empty_table(n_cells: int) -> np.ndarray:
 
 @numba.njit(inline="always")
 def preferred_slot(key, size):
-    """Return the preferred slot of a key in a table of ``size`` < 2**32 slots."""
+    """Return the slot at which the search for a key begins, in a table of ``size`` < 2**32 slots."""
     return np.int64(((streams.mix(key) >> _32) * np.uint64(size)) >> _32)
 
 

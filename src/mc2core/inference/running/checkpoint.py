@@ -72,7 +72,7 @@ class Checkpoint:
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write a checkpoint atomically."""
+    """Write a checkpoint to the file ``path`` atomically."""
     meta = {
         "format": FORMAT,
         "run": checkpoint.run,

@@ -399,8 +399,7 @@ def fit(
     model = model.for_corpus(corpus)
     engine.supports(model)
     tell_unused(corpus, model.contexts)
-    # unused contexts are removed, so that they are not part of the fit; a corpus without words and contexts cannot be
-    # fitted
+    # unused contexts are removed, except from a corpus without words, which could not be fitted without contexts
     given = corpus
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})

@@ -27,7 +27,7 @@ APART = 3
 _LOWER = 5.0
 #: columns of the trace that must be stable before a run with iterations="auto" ends, with their names in messages
 _FOLLOWED = {"log_joint": "log joint", "clusters": "clusters", "topics": "topics"}
-# smallest number of iterations per quarter for which trends are computed
+# smallest number of iterations per quarter of a trace for which trends are computed
 _FEWEST = 4
 #: mean number of tokens per document below which a mixture model is recommended
 _SHORT = 10

@@ -209,7 +209,7 @@ def _may_part(state: Globals, batch: Batch, alike: Alike, weight: float) -> bool
 
 
 def _tables(state: Globals) -> float:
-    """Return the expected number of tables per token."""
+    """Return the expected number of tables per token, over all clusters and topics."""
     return float(state.tau.n_km.sum() / max(state.n_m.sum(), 1e-300))
 
 

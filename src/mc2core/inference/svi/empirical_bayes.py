@@ -43,7 +43,7 @@ def backtracked(value: Callable[[float], float], now: float) -> float:
 
 @inner_kernel
 def trigamma(x):
-    """Return the derivative of digamma for x > 0, by a shift of 8 and the asymptotic series."""
+    """Return the derivative of digamma for x > 0, from the recurrence up to x + 8 and the asymptotic series."""
     total = 0.0
     for i in range(8):
         total += 1.0 / ((x + i) * (x + i))

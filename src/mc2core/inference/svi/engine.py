@@ -65,8 +65,8 @@ def truncations_by_rule(
     The default is one cluster per four documents, up to a maximum, and two topics per cluster. In all trials, more
     clusters gave lower perplexity on validation documents (docs/notes/svi.md). The maximum limits the running time.
     With a document level, the default is one cluster per 25 documents (one per four up to 20 clusters), and eight
-    topics per cluster, but at most one topic per thousand tokens (docs/notes/svi_document_level.md). It is lower
-    because, during a run, clusters are merged but hardly ever split.
+    topics per cluster, but at most one topic per thousand tokens (docs/notes/svi_document_level.md). The number of
+    clusters is smaller because clusters are merged during a run, but hardly ever split.
     """
     level, n = model.document_level, n_documents
     by_rule = max(-(-n // 25), min(-(-n // 4), 20)) if level else -(-n // 4)
@@ -364,7 +364,7 @@ class SVI(Engine):
         return evidence
 
     def end_epoch(self, state: Globals, pool: Executor | None) -> None:
-        """Finish an epoch: reorder and prune the state in place, and compute its ELBO."""
+        """Finish an epoch: prune the state and sort its clusters in place, and compute the ELBO."""
         state.rescale()
         state.prune(pool, is_full=False)
         state.elbo = state.evidence - state.divergence(pool)

@@ -217,7 +217,7 @@ class Globals(State):
         return other
 
     def replace_by(self, other: Globals) -> None:
-        """Replace all attributes by those of ``other``, in place."""
+        """Replace all attributes by the attributes of ``other``, in place."""
         vars(self).update(vars(other))
 
     def rows_of(self, batch: Batch) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class Globals(State):
     # -- expectations ----------------------------------------------------------------------------------------------
     @property
     def n_clusters(self) -> int:
-        """Number K of clusters."""
+        """Number of clusters K."""
         return self.context_counts.shape[1]
 
     @property
@@ -275,7 +275,7 @@ class Globals(State):
 
     @property
     def natural(self) -> np.ndarray:
-        """Natural parameters (K, D) of q(phi_k)."""
+        """Natural parameters of the context posteriors q(phi_k), (K, D)."""
         return self.contexts.prior + self.context_shrink * self.context_counts.T
 
     @property

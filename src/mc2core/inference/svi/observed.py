@@ -106,7 +106,7 @@ class ObservedTopics:
         return np.ascontiguousarray((natural - self.prior).T)
 
     def divergence(self, sums: np.ndarray) -> float:
-        """Return sum_m KL(q(psi_m) || prior) in nats."""
+        """Return the sum over topics of KL(q(psi_m) || prior), in nats."""
         return float(self.family.kl(self.natural(sums)).sum())
 
     def gains(self, sums: np.ndarray, pairs: np.ndarray) -> np.ndarray:

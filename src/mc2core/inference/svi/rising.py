@@ -33,7 +33,7 @@ def expected_tables(a, n):
 
 @inner_kernel
 def tetragamma(x):
-    """Return the second derivative of digamma for x >= 1, by a shift of 6 and the asymptotic series."""
+    """Return the second derivative of digamma for x >= 1, from the recurrence up to x + 6 and the asymptotic series."""
     total = 0.0
     for i in range(6):
         total += 2.0 / ((x + i) * (x + i) * (x + i))

@@ -509,7 +509,7 @@ class DocumentLevelStep(LocalStep):
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None) -> DocumentLevelStep:
-    """Run the local step of a mini-batch."""
+    """Run the local step of a mini-batch with a document level."""
     own, level = state.tau, state.theta
     expected, prior, omega = state.expectations(batch.columns), level.prior(own), level.document_concentration
     words = state.word_scores(expected, batch.words, pool)
@@ -534,7 +534,7 @@ def held_clusters(state: Globals, batch: Batch) -> np.ndarray:
 
 
 def n_epochs(state: Globals) -> int:
-    """Return the number of completed epochs."""
+    """Return the number of completed epochs, computed from the number of updates."""
     n_documents = len(state.cluster)
     return state.n_updates // -(-n_documents // (state.settings.batch_size or n_documents))
 

@@ -368,7 +368,7 @@ class TableStep(LocalStep):
 
 
 def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assign = assign_documents) -> TableStep:
-    """Run the local step of a mini-batch."""
+    """Run the local step of a mini-batch with tables."""
     expected = state.expectations(batch.columns)
     words = word_tables(state, expected, batch.words, pool)
     documents = assign(batch, words.log_likelihood, expected, pool)
