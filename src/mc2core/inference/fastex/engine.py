@@ -177,11 +177,11 @@ class FastEx(MixtureEngine):
         For "hash": vectors that are hashed. "balanced" centres and scales documents and parameters before hashing, and
         makes two moves per visit. "paper" hashes them as in the paper, and makes one move per visit.
     proposal : {"hash", "exact", "neighbours", "auto"}, default "auto"
-        Method by which clusters are proposed. "auto" chooses "exact" up to 2,000 clusters if its tables need at most 2 GiB. For
-        more clusters, "auto" chooses "neighbours" under three conditions: components are multinomial, half of the
-        documents have a word that occurs in 2 to ``list_budget`` documents, and at most 16 GiB of memory are needed.
-        Otherwise, "auto" chooses "exact" if its tables need at most 2 GiB, and "hash" if not. The choice depends only
-        on the corpus and the settings. Settings for other proposals must not be set.
+        Method by which clusters are proposed. "auto" chooses "exact" up to 2,000 clusters if its tables need at most
+        2 GiB. For more clusters, "auto" chooses "neighbours" under three conditions: components are multinomial, half
+        of the documents have a word that occurs in 2 to ``list_budget`` documents, and at most 16 GiB of memory are
+        needed. Otherwise, "auto" chooses "exact" if its tables need at most 2 GiB, and "hash" if not. The choice
+        depends only on the corpus and the settings. Settings for other proposals must not be set.
     failure_probability : float in (0, 1) or None, default None
         For "hash": if set, an upper bound replaces the estimates of the scores, and the bound fails with this
         probability (NIPS12, eq. 15). With None, the estimates are used.

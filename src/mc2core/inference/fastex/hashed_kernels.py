@@ -590,7 +590,7 @@ def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
 def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
     """Move documents first..last-1 to their ``chosen`` clusters (the updater of NIPS12, section 5).
 
-    Returns ``last``, or the document at which the table must grow, or -1 - j as :func:`sweep`.
+    Returns ``last``, or the document at which the table must grow, or -1 - j (see :func:`sweep`).
     """
     documents, clusters, projection, constants = chain
     for j in range(first, last):

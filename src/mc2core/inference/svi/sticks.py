@@ -26,7 +26,7 @@ def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
 def stick_counts(sticks: np.ndarray, concentration: float) -> np.ndarray:
     """Return the counts (..., n) from which :func:`stick_posterior` computes ``sticks``.
 
-    If ``sticks`` was computed with a larger or smaller concentration, the last count is inexact, but at least 0.
+    If ``sticks`` was computed with another concentration, the last count is inexact, but at least 0.
     """
     last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
     return np.concatenate([sticks[0] - 1.0, last], -1)

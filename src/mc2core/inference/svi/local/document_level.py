@@ -563,7 +563,7 @@ def ascend(state: Globals, local: DocumentPosteriors, pool: Executor | None) -> 
     """Update q(tau), then epsilon and v, then omega, in place, given the local posteriors of a full batch.
 
     Each step is halved until it does not lower the bound. The step of q(tau) moves ``n_km`` towards the expected
-    tables. It is an EM step if all topic counts are integers. Counts below one token may lower the bound.
+    tables. If all topic counts are integers, it is an EM step. With counts below one token, it may lower the bound.
     """
 
     own, level = state.tau, state.theta
