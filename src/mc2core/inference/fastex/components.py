@@ -202,7 +202,7 @@ def log_joint_of_sizes(
 ) -> float:
     """Return the part of ln p(x, y) that depends only on the sizes of clusters.
 
-    Without the sum of ln G(n_kd + a) - ln G(a) over all counts, and without ln x! of the count models.
+    This part excludes the sum of ln G(n_kd + a) - ln G(a) over all counts, and ln x! of the count models.
     """
     log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:

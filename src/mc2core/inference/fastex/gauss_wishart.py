@@ -74,7 +74,7 @@ class DrawScratch(NamedTuple):
 # -- Cholesky factors of clusters -----------------------------------------------------------------------------------
 @inner_kernel
 def log_head(priors, n_documents, factor):
-    """Return the part of the log evidence of a cluster that is equal for all documents, without V / 2 ln pi."""
+    """Return the part of the log evidence of a cluster that is equal for all documents, except V / 2 ln pi."""
     head = factors.log_head(priors.topic_word_prior + n_documents, n_documents + 2, factor)
     return math.log(n_documents + priors.weight_prior) + head
 
@@ -136,9 +136,9 @@ def add_or_remove(priors, documents, clusters, j, k, sign, work):
 
 @inner_kernel
 def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
-    """Return the log evidence of a document ``x`` (V,) that is not in the cluster, without V / 2 ln pi.
+    """Return the log evidence of a document ``x`` (V,) that is not in the cluster, including the cluster weight.
 
-    The log evidence includes the weight of the cluster.
+    The constant V / 2 ln pi is omitted.
     """
     return log_student(priors.topic_word_prior + n_documents, n_documents + 2, sums, factor, head, x, v)
 

@@ -137,7 +137,7 @@ def topic_gains(
 
 # -- clusters ------------------------------------------------------------------------------------------------------
 def log_partition(n_k: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the log evidence of the expected numbers of documents ``n_k`` (..., K) under the sticks, (...,).
+    """Return the log evidence of the expected cluster sizes ``n_k`` (..., K) under the stick-breaking prior, (...,).
 
     The clusters are sorted by size. A constant term is omitted.
     """
