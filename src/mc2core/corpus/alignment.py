@@ -82,8 +82,8 @@ class Schema:
                 "Python a dense matrix of floats)"
             )
         if name not in self.columns:
-            known = ", ".join(sorted({*self.columns, *self.vectors})) or "none"
-            raise ValueError(f"context {name!r} is not in {self.what}, which has: {known}")
+            available = ", ".join(sorted({*self.columns, *self.vectors})) or "none"
+            raise ValueError(f"context {name!r} is not in {self.what}, which has: {available}")
         return self.columns[name]
 
     def kind_there(self, name: str) -> str:
@@ -149,28 +149,28 @@ def schema_of(like: HasSchema) -> Schema:
         raise ValueError(f"{what} has observations; use Corpus.from_observations for new ones")
     numbers = {name: kind == "number" for name, kind in like.context_kinds.items() if kind != "vector"}
     columns = {
-        name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
+        name: None if is_number else _distinct_names(what, f"columns of context {name!r}", like.context_names.get(name))
         for name, is_number in numbers.items()
     }
-    form, settings = _stored(what, like.imported)
+    form, settings = _stored_settings(what, like.imported)
     earlier = parse_contexts(settings.get("contexts", ())) if what == "the model" else {}
     unused = {name: one.kind for name, one in earlier.items() if name not in like.context_kinds}
-    words, embeddings = _distinct(what, "words", words), (like.imported or {}).get(KEY)
+    words, embeddings = _distinct_names(what, "words", words), (like.imported or {}).get(KEY)
     return Schema(what, words, columns, like.vector_lengths, like.units, form, settings, unused, embeddings)
 
 
-def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
+def _distinct_names(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
     # a column of the file that is empty in all rows has no names, which is no lack of them
-    known = [] if names is not None and not len(names) else named(names)
-    if known is None:
+    checked = [] if names is not None and not len(names) else named(names)
+    if checked is None:
         raise ValueError(f"{what} does not name its {columns}, so no documents can be read in its columns")
-    if (again := pd.Index(known).duplicated()).any():
-        twice = known[again.argmax()]
+    if (is_repeated := pd.Index(checked).duplicated()).any():
+        twice = checked[is_repeated.argmax()]
         raise ValueError(f"{what} has the name {twice!r} twice among its {columns}; each name stands for one column")
-    return known
+    return checked
 
 
-def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
+def _stored_settings(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
     """Return form and settings from :func:`mc2core.corpus.building.settings.stored`. Raises ValueError for others."""
     if imported is None:
         return None, {}
@@ -188,16 +188,16 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
 
 def files_of(imported: Mapping[str, Any] | None) -> set[str]:
     """Return the digests of the files or folders from which the documents were imported, as far as known."""
-    known = imported or {}
-    return {one["digest"] for one in (known, *known.get("appended", ())) if "digest" in one}
+    record = imported or {}
+    return {one["digest"] for one in (record, *record.get("appended", ())) if "digest" in one}
 
 
-def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+def align(schema: Schema, form: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
     """Return the settings for reading documents of a ``form``.
 
-    If the earlier documents had the same form, the columns of the earlier import are used, unless other columns are
-    ``given``. A given context keeps the name that it has in the schema. It also keeps its kind, unless another kind is
-    given.
+    If the earlier documents had the same form, the columns of the earlier import are used, unless ``options``
+    name others. A given context keeps the name that it has in the schema. It also keeps its kind, unless another kind
+    is given.
 
     Returns
     -------
@@ -211,34 +211,34 @@ def align(schema: Schema, form: str, given: Mapping[str, Any]) -> tuple[dict[str
         that the schema lacks.
     """
     makes_words = form in (TABLE, TEXTS)
-    made = {name: value for name, value in schema.settings.items() if makes_words and name in WORDS}
-    for setting, value in given.items():
+    word_settings = {name: value for name, value in schema.settings.items() if makes_words and name in WORDS}
+    for setting, value in options.items():
         if setting in CHOSEN and form != UCI:
             raise ValueError(f"{setting!r} cannot be given: {schema.what} fixes it")
-        if made.get(setting, value) != value:
-            raise ValueError(f"{setting!r} is {value!r}, but {schema.what} was made with {made[setting]!r}")
+        if word_settings.get(setting, value) != value:
+            raise ValueError(f"{setting!r} is {value!r}, but {schema.what} was made with {word_settings[setting]!r}")
     texts = [
-        one if ":" in one else f"{one}:{schema.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
+        one if ":" in one else f"{one}:{schema.kind_of(one.partition('=')[0])}" for one in options.get("contexts", ())
     ]
     for name in parse_contexts(texts).keys() - schema.unused.keys():
         schema.columns_of(name)
-    given = {**given, "contexts": texts}
+    options = {**options, "contexts": texts}
     codes = {name: value for name, value in schema.settings.items() if name == "missing"}
-    earlier = schema.settings if schema.form == form else made | codes
-    has_content = any(kind in given for kind in CONTENT_KINDS)
-    settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
+    earlier = schema.settings if schema.form == form else word_settings | codes
+    has_content = any(kind in options for kind in CONTENT_KINDS)
+    settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | options
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
     known_there = schema.columns.keys() | schema.unused.keys()
     settings["contexts"] = [text for name, text in of_contexts.items() if name in known_there]
-    then, now, said = _roles(earlier), _roles(settings), _roles(given)
-    if "separators" in settings and "separators" not in given:
-        renamed = {"": ""} | {column: now[role] for role, column in then.items() if role in now}
+    earlier_roles, roles, option_roles = _roles(earlier), _roles(settings), _roles(options)
+    if "separators" in settings and "separators" not in options:
+        renamed = {"": ""} | {column: roles[role] for role, column in earlier_roles.items() if role in roles}
         signs = ((text, parse_separator(text)[0]) for text in settings["separators"])
         settings["separators"] = [renamed[one] + text[len(one) :] for text, one in signs if one in renamed]
     if form == TABLE and not has_text(settings):
-        settings = {name: one for name, one in settings.items() if name not in TOKENS or name in given}
-    optional = {column for role, column in now.items() if column and not said.get(role)}
-    return settings, optional - set(said.values())
+        settings = {name: one for name, one in settings.items() if name not in TOKENS or name in options}
+    optional = {column for role, column in roles.items() if column and not option_roles.get(role)}
+    return settings, optional - set(option_roles.values())
 
 
 def _by_name(texts: Sequence[str]) -> dict[str, str]:
@@ -259,8 +259,8 @@ def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def missing_columns(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[str]) -> list[Dropped]:
     """Return the columns in ``settings``, other than words and contexts, that ``corpus`` lacks."""
-    kept = [column for column in (settings.get("id"), *settings.get("keep", ())) if column in optional]
-    gone = [Dropped("columns", 1, f"{name!r}, not among those given") for name in kept if name not in corpus.documents]
+    names = [column for column in (settings.get("id"), *settings.get("keep", ())) if column in optional]
+    gone = [Dropped("columns", 1, f"{name!r}, not among those given") for name in names if name not in corpus.documents]
     if settings.get("labels") in optional and corpus.labels is None:
         gone.append(
             Dropped("columns", 1, f"the labels {settings['labels']!r}, not among those given or not in every document")
@@ -278,10 +278,10 @@ class NewColumns:
     def messages(self) -> list[str]:
         """Return numbers and names for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
-        more = {what: ", ..." if len(names) > _MAX_NAMED else "" for what, names in lists.items()}
+        suffixes = {kind: ", ..." if len(names) > _MAX_NAMED else "" for kind, names in lists.items()}
         return [
-            f"{counted(len(names), what)}: {', '.join(map(repr, names[:_MAX_NAMED]))}{more[what]}"
-            for what, names in lists.items()
+            f"{counted(len(names), kind)}: {', '.join(map(repr, names[:_MAX_NAMED]))}{suffixes[kind]}"
+            for kind, names in lists.items()
             if names
         ]
 
@@ -294,33 +294,33 @@ def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, NewCol
     corpus : must have names for words and for columns of contexts in the schema; other contexts are ignored.
     least : smallest number of documents of ``corpus`` in which a name must occur to get a column.
     """
-    least, own = whole("new_columns", least), schema_of(corpus)
-    words = _new_names(corpus.content, own.words, schema.words, least)
+    least, of_corpus = whole("new_columns", least), schema_of(corpus)
+    words = _new_names(corpus.content, of_corpus.words, schema.words, least)
     values, columns = {}, dict(schema.columns)
-    for name, known in schema.columns.items():
-        names = own.columns.get(name)
-        if known is None or names is None:
+    for name, schema_names in schema.columns.items():
+        names = of_corpus.columns.get(name)
+        if schema_names is None or names is None:
             continue
-        if new := _new_names(corpus.contexts[name], names, known, least):
-            values[name], columns[name] = new, [*known, *new]
+        if new := _new_names(corpus.contexts[name], names, schema_names, least):
+            values[name], columns[name] = new, [*schema_names, *new]
     return replace(schema, words=[*schema.words, *words], columns=columns), NewColumns(words, values)
 
 
 def new_to(like: HasSchema, corpus: Corpus) -> NewColumns:
     """Return the words and values of the aligned ``corpus`` that ``like`` lacks."""
-    before, now = schema_of(like), schema_of(corpus)
+    before, after = schema_of(like), schema_of(corpus)
     values = {
         name: names[len(before.columns_of(name) or ()) :]
-        for name, names in now.columns.items()
+        for name, names in after.columns.items()
         if names is not None and name not in before.unused
     }
-    return NewColumns(now.words[len(before.words) :], {name: new for name, new in values.items() if new})
+    return NewColumns(after.words[len(before.words) :], {name: new for name, new in values.items() if new})
 
 
-def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
-    """Return the ``names`` of columns that occur in ``least`` rows and are not ``known``, in their order."""
+def _new_names(counts: sp.csr_matrix, names: Sequence[str], schema_names: Sequence[str], least: int) -> list[str]:
+    """Return the ``names`` of columns that occur in ``least`` rows and are not in ``schema_names``, in their order."""
     common = np.asarray(names, object)[np.bincount(counts.indices, minlength=len(names)) >= least]
-    return [*pd.Index(common).difference(known, sort=False)]
+    return [*pd.Index(common).difference(schema_names, sort=False)]
 
 
 def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
@@ -345,9 +345,9 @@ def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpu
     for name, context in corpus.contexts.items():
         if name in schema.unused:
             continue
-        kind, wanted = kind_of(context), schema.kind_there(name)
-        if kind != wanted:
-            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {schema.what} has {KINDS[wanted]} there")
+        kind, target = kind_of(context), schema.kind_there(name)
+        if kind != target:
+            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {schema.what} has {KINDS[target]} there")
     check_reduction(corpus, schema.embeddings, schema.vectors, schema.what)
     for name in (*schema.columns, *schema.vectors):
         kind, columns = schema.kind_there(name), schema.columns.get(name)
@@ -356,7 +356,7 @@ def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpu
             size = schema.vectors.get(name, len(columns or ()))
             contexts[name] = all_missing(kind, corpus.n_documents, size)
         elif columns is not None:
-            names = _distinct("the corpus", f"columns of context {name!r}", corpus.context_names.get(name))
+            names = _distinct_names("the corpus", f"columns of context {name!r}", corpus.context_names.get(name))
             contexts[name], unknown = _in_columns(corpus.contexts[name], names, columns, POOLED)
             dropped.append(Dropped(f"values of {name}", unknown[0], lost))
             dropped.append(Dropped(f"counts of {name}", unknown[1], f"of a value {lost}"))
@@ -384,26 +384,26 @@ def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpu
 
 
 def _in_columns(
-    counts: sp.csr_matrix, names: Sequence[str], wanted: Sequence[str], others: str | None = None
+    counts: sp.csr_matrix, names: Sequence[str], target: Sequence[str], other_name: str | None = None
 ) -> tuple[sp.csr_matrix, tuple[int, int]]:
-    """Return (J, A) counts of ``names`` as (J, B) counts of ``wanted``, and the numbers of other names and counts.
+    """Return (J, A) counts of ``names`` as (J, B) counts of ``target``, and the numbers of other names and counts.
 
-    Other names are left out, or counted as ``others`` if that is among the wanted. If ``names`` are the first wanted
-    names, in their order, the result shares the arrays of ``counts``.
+    Other names are left out, or counted as ``other_name`` if that is among the target. If ``names`` are the first
+    of the target, in their order, the result shares the arrays of ``counts``.
     """
-    index: Any = pd.Index(np.array(wanted, object))
+    index: Any = pd.Index(np.array(target, object))
     column_of = index.get_indexer(names).astype(np.int32)
-    if others in index:
-        column_of[column_of < 0] = index.get_loc(others)
+    if other_name in index:
+        column_of[column_of < 0] = index.get_loc(other_name)
     if np.array_equal(column_of, np.arange(len(names))):  # the same arrays do, whose copies may be gigabytes
-        found = sp.csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(wanted)))
-        found.has_canonical_format = True
-        return found, (0, 0)
+        table = sp.csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(target)))
+        table.has_canonical_format = True
+        return table, (0, 0)
     columns = column_of[counts.indices]
-    known = columns >= 0
-    kept = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
-    data = np.asarray(counts.data)[known]  # a part of a read-only memory map is read-only itself
-    found = sp.csr_matrix((data, columns[known], kept), shape=(counts.shape[0], len(wanted)))
-    found.sum_duplicates()
-    seen = np.bincount(counts.indices, minlength=len(names)) > 0
-    return found, (int((seen & (column_of < 0)).sum()), int(counts.data[~known].sum(dtype=np.int64)))
+    is_known = columns >= 0
+    indptr = np.concatenate([[0], np.cumsum(is_known)])[counts.indptr]
+    data = np.asarray(counts.data)[is_known]  # a part of a read-only memory map is read-only itself
+    table = sp.csr_matrix((data, columns[is_known], indptr), shape=(counts.shape[0], len(target)))
+    table.sum_duplicates()
+    occurs = np.bincount(counts.indices, minlength=len(names)) > 0
+    return table, (int((occurs & (column_of < 0)).sum()), int(counts.data[~is_known].sum(dtype=np.int64)))

@@ -69,8 +69,8 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
         matrix = array
     counts = sp.csr_matrix(matrix)
     if rows is not None and counts.shape[0] != rows:
-        here = counted(counts.shape[0], "rows")
-        raise ValueError(f"{name} has {here}, but the corpus has {counted(rows, 'documents')}")
+        size = counted(counts.shape[0], "rows")
+        raise ValueError(f"{name} has {size}, but the corpus has {counted(rows, 'documents')}")
     try:
         counts.check_format(full_check=True)
     except ValueError as error:
@@ -152,12 +152,12 @@ def check_unit(unit: Any, length: int | None = None) -> Unit:
     Raises ValueError unless all are finite and each sd is above 0.
     """
     mean, sd = unit
-    both = np.array([mean, sd])
-    is_real = both.dtype.kind in "iuf" and np.isfinite(both).all()
-    if not is_real or not (both[1] > 0).all() or both.shape[1:] not in ((), (length,)):
+    values = np.array([mean, sd])
+    is_real = values.dtype.kind in "iuf" and np.isfinite(values).all()
+    if not is_real or not (values[1] > 0).all() or values.shape[1:] not in ((), (length,)):
         raise ValueError(f"the unit is {str(unit)[:60]}; a mean and a standard deviation above 0 are needed")
-    mean, sd = both.astype(np.float64).tolist()
-    return (tuple(mean), tuple(sd)) if both.ndim == 2 else (mean, sd)
+    mean, sd = values.astype(np.float64).tolist()
+    return (tuple(mean), tuple(sd)) if values.ndim == 2 else (mean, sd)
 
 
 def all_missing(kind: str, rows: int, size: int) -> Context:
@@ -201,10 +201,10 @@ def check_observations(values: Any, document: Any, n_documents: int | None, kind
             f"document has shape {of.shape} and type {of.dtype}; a whole number for each of {len(table)} observations "
             "is needed"
         )
-    most = np.iinfo(np.int32).max if n_documents is None else whole("n_documents", n_documents)
-    wrong = np.flatnonzero((of < 0) | (of >= most))
+    limit = np.iinfo(np.int32).max if n_documents is None else whole("n_documents", n_documents)
+    wrong = np.flatnonzero((of < 0) | (of >= limit))
     if len(wrong):
-        raise ValueError(f"document holds {of[wrong[0]]} at observation {wrong[0]}; it must lie in 0..{most - 1}")
+        raise ValueError(f"document holds {of[wrong[0]]} at observation {wrong[0]}; it must lie in 0..{limit - 1}")
     return table, of.astype(np.int64)
 
 
@@ -250,13 +250,13 @@ def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
     if not hasattr(documents, "columns"):
         raise ValueError(f"documents is {shown(documents)}; a pandas DataFrame is needed")
     if len(documents) != rows:
-        here = counted(len(documents), "rows")
-        raise ValueError(f"documents has {here}, but the corpus has {counted(rows, 'documents')}")
+        size = counted(len(documents), "rows")
+        raise ValueError(f"documents has {size}, but the corpus has {counted(rows, 'documents')}")
     names = documents.columns.tolist()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if not isinstance(name, str) or not name:
             raise ValueError(f"documents has the column {name!r}; the name of a column is text of at least one letter")
-        if name in names[:place]:
+        if name in names[:index]:
             raise ValueError(f"documents has the column {name!r} twice")
         if "\0" in name:
             raise ValueError(f"documents has the column {name!r}; no table can hold a zero byte in a name")
@@ -274,9 +274,9 @@ def columns_of(frame: Any) -> list[str] | None:
 def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
     """``names``. Raises ValueError if two of them are the same."""
     first: dict[str, int] = {}
-    for place, one in enumerate(names or ()):
-        if first.setdefault(one, place) != place:
-            raise ValueError(f"{name} has {one!r} twice, at {first[one]} and {place}; each name stands for one column")
+    for i, item in enumerate(names or ()):
+        if first.setdefault(item, i) != i:
+            raise ValueError(f"{name} has {item!r} twice, at {first[item]} and {i}; each name stands for one column")
     return names
 
 

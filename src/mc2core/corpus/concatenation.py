@@ -37,13 +37,13 @@ def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
     schema, units = alignment.schema_of(corpora[0]), dict(corpora[0].units)
     schema = replace(schema, embeddings=embeddings[0] if embeddings else None)
     for corpus in corpora[1:]:
-        other = alignment.schema_of(corpus)
+        added = alignment.schema_of(corpus)
         new = [name for name in corpus.contexts if name not in schema.columns and name not in schema.vectors]
         units |= {name: corpus.units[name] for name in new if name in corpus.units}
         schema = replace(
             schema,
-            columns={**schema.columns, **{name: other.columns[name] for name in new if name in other.columns}},
-            vectors={**schema.vectors, **{name: other.vectors[name] for name in new if name in other.vectors}},
+            columns={**schema.columns, **{name: added.columns[name] for name in new if name in added.columns}},
+            vectors={**schema.vectors, **{name: added.vectors[name] for name in new if name in added.vectors}},
         )
         schema, _ = alignment.extended(replace(schema, units=units), corpus, 1)
     parts = [alignment.reindex_to_schema(make, corpus, schema)[0] for corpus in corpora]
@@ -103,5 +103,5 @@ def _labels(corpora: Sequence[Corpus]) -> tuple[Any, list[str] | None]:
 def _kind(corpus: Corpus) -> str:
     if corpus.labels is None:
         return "no labels"
-    named = "labels with names" if corpus.label_names is not None else "labels without names"
-    return f"several {named} per document" if sp.issparse(corpus.labels) else named
+    phrase = "labels with names" if corpus.label_names is not None else "labels without names"
+    return f"several {phrase} per document" if sp.issparse(corpus.labels) else phrase

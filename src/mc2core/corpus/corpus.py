@@ -131,19 +131,19 @@ class Corpus:
             raise ValueError("content has no documents")
         if n_words == 0:
             raise ValueError("content has no words: it needs a column, even if every document is empty")
-        given, columns, scales = (
+        tables, columns, scales = (
             {} if one is None else mapping(name, one)
             for name, one in (("contexts", contexts), ("context_names", context_names), ("units", units))
         )
-        self.contexts = {name: check_context(name, context, n_documents) for name, context in given.items()}
+        self.contexts = {name: check_context(name, context, n_documents) for name, context in tables.items()}
         words = columns_of(content) if vocabulary is None else vocabulary
         self._vocabulary = check_distinct(check_names(words, "vocabulary", n_words), "vocabulary")
         self.context_names: dict[str, list[str]] = {}
         for name, names in columns.items():
-            known = self.contexts.get(name)
-            if known is None or not sp.issparse(known):
+            table = self.contexts.get(name)
+            if table is None or not sp.issparse(table):
                 raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
-            self.context_names[name] = check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
+            self.context_names[name] = check_names(names, f"context_names[{name!r}]", table.shape[1]) or []
         self.labels = check_labels(labels, n_documents)
         n_labels = None if self.labels is None else count_labels(self.labels)
         if n_labels is not None and not sp.issparse(self.labels):
@@ -297,8 +297,8 @@ class Corpus:
             "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
             "max_df": max_df, "max_features": max_features, "word_counts": word_counts, "missing": missing,
         }  # fmt: skip
-        given = frames.settings_of(tokenise, stop_words, options)
-        return frames.from_texts(cls, texts, contexts, labels, documents, embeddings, like, tokenise, given)
+        settings = frames.settings_of(tokenise, stop_words, options)
+        return frames.from_texts(cls, texts, contexts, labels, documents, embeddings, like, tokenise, settings)
 
     @classmethod
     def from_dataframe(
@@ -369,9 +369,9 @@ class Corpus:
             "min_letters": min_letters, "max_ngram": max_ngram, "vocabulary": vocabulary, "min_df": min_df,
             "max_df": max_df, "max_features": max_features, "word_counts": word_counts, "missing": missing,
         }  # fmt: skip
-        given = frames.settings_of(tokenise, stop_words, options)
+        settings = frames.settings_of(tokenise, stop_words, options)
         return frames.from_dataframe(
-            cls, frame, given, text=text, bag=bag, contexts=contexts, labels=labels, id=id, keep=keep,
+            cls, frame, settings, text=text, bag=bag, contexts=contexts, labels=labels, id=id, keep=keep,
             separator=separator, embeddings=embeddings, like=like, tokenise=tokenise,
         )  # fmt: skip
 
@@ -524,8 +524,8 @@ class Corpus:
     def set_index(self, index: Any) -> None:
         """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
         if index is not None and len(several("index", index)) != self.n_documents:
-            said = f"the index has {counted(len(index), 'rows')}"
-            raise ValueError(f"{said}, but the corpus has {counted(self.n_documents, 'documents')}")
+            size = f"the index has {counted(len(index), 'rows')}"
+            raise ValueError(f"{size}, but the corpus has {counted(self.n_documents, 'documents')}")
         self.index = index
         if index is not None and self._documents is not None:
             self._documents = self._documents.set_axis(index)
@@ -576,9 +576,9 @@ class Corpus:
         observations = f"{counted(tokens, 'observations')} of {words}"
         content = observations if self.is_of_observations else f"{words}, {counted(tokens, 'tokens')}"
         documents = counted(self.n_documents, "documents")
-        return f"Corpus({documents}, {content}, contexts: {self._contexts_in_words()})"
+        return f"Corpus({documents}, {content}, contexts: {self._describe_contexts()})"
 
-    def _contexts_in_words(self) -> str:
+    def _describe_contexts(self) -> str:
         return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
 
     def _repr_html_(self) -> str:
@@ -589,13 +589,13 @@ class Corpus:
         tokens = "observations" if self.is_of_observations else "tokens"
         rows = {"documents": f"{self.n_documents:,}", columns: f"{self.n_words:,}", tokens: f"{self.n_tokens:,}"}
         labels = "none" if self.labels is None else "one or more of each document"
-        rows |= {"contexts": self._contexts_in_words(), "labels": labels}
-        known, contexts = self.documents.head(_SHOWN_DOCUMENTS), self._contexts_shown()
+        rows |= {"contexts": self._describe_contexts(), "labels": labels}
+        documents, contexts = self.documents.head(_SHOWN_DOCUMENTS), self._summarise_contexts()
         tables = [contexts.to_html(border=0, index=False)] if len(contexts) else []
-        tables += [known.to_html(max_cols=8, border=0)] if known.shape[1] else []
+        tables += [documents.to_html(max_cols=8, border=0)] if documents.shape[1] else []
         return facts("Corpus", rows, "".join(tables))
 
-    def _contexts_shown(self) -> pd.DataFrame:
+    def _summarise_contexts(self) -> pd.DataFrame:
         """A row for each context: its kind, how many documents have it, and its values: a range, or the commonest."""
         import pandas as pd
 
@@ -611,8 +611,8 @@ class Corpus:
                 n, values = int((~np.isnan(table).any(axis=1)).sum()), f"{table.shape[1]:,} dimensions"
             else:
                 offset, scale = self.units.get(name, (0.0, 1.0))
-                seen = np.asarray(table)[~np.isnan(table)] * scale + offset
-                n, values = len(seen), f"{seen.min():.6g} to {seen.max():.6g}" if len(seen) else ""
+                observed = np.asarray(table)[~np.isnan(table)] * scale + offset
+                n, values = len(observed), f"{observed.min():.6g} to {observed.max():.6g}" if len(observed) else ""
             rows.append((name, KINDS[kind], n, values))
         return pd.DataFrame(rows, columns=["context", "kind", "documents", "values"])
 
@@ -650,11 +650,11 @@ class Corpus:
         ``content`` is a (J, V) int32 CSR matrix; ``contexts`` must contain every context of this corpus, in the same
         form.
         """
-        other = copy.copy(self)
-        other.content, other.contexts = content, dict(contexts)
+        corpus = copy.copy(self)
+        corpus.content, corpus.contexts = content, dict(contexts)
         blank = "labels", "label_names", "index", "_documents", "_digest", "_origin", "_table"
-        vars(other).update(dict.fromkeys(blank))
-        return other
+        vars(corpus).update(dict.fromkeys(blank))
+        return corpus
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
         """Return the same documents with other contexts.

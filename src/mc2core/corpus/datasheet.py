@@ -37,16 +37,16 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
     Raises ValueError for another header, a row of another length, or a duplicate quantity.
     """
     path = Path(path)
-    found: dict[str, PaperCount] = {}
+    counts: dict[str, PaperCount] = {}
     rows = csv_rows(path)
     if tuple(next(rows, (0, []))[1]) != PAPER_COLUMNS:
         raise ValueError(f"{path}: the header must be {','.join(PAPER_COLUMNS)}")
     for line, (name, quantity, count, source) in rows:
         if name == dataset:
-            if quantity in found:
+            if quantity in counts:
                 raise ValueError(f"{path}, line {line} gives {dataset}, {quantity} a second time")
-            found[quantity] = PaperCount(count, source)
-    return found
+            counts[quantity] = PaperCount(count, source)
+    return counts
 
 
 def quantities(corpus: Corpus) -> dict[str, str]:
@@ -57,15 +57,15 @@ def quantities(corpus: Corpus) -> dict[str, str]:
     range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
     """
     lengths = corpus.document_lengths
-    one, columns, tokens = "word", "words", "tokens"
+    singular, columns, tokens = "word", "words", "tokens"
     if corpus.is_of_observations:
-        one, columns, tokens = "observation", CONTENT_KINDS[corpus.content_kind], "observations"
+        singular, columns, tokens = "observation", CONTENT_KINDS[corpus.content_kind], "observations"
     sheet = {
         "documents": f"{corpus.n_documents:,}",
         columns: f"{corpus.n_words:,}",
         tokens: f"{corpus.n_tokens:,}",
         f"{tokens} per document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
-        f"documents without {'an' if corpus.is_of_observations else 'a'} {one}": _share(
+        f"documents without {'an' if corpus.is_of_observations else 'a'} {singular}": _share(
             int((lengths == 0).sum()), corpus.n_documents
         ),
     }
@@ -104,9 +104,9 @@ def quantities(corpus: Corpus) -> dict[str, str]:
 def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
     """Return the names with the highest numbers, such as "ann (12), bob (7)"; of equal ones the first."""
     places = np.argsort(-numbers, kind="stable")[:_MAX_FREQUENT].tolist()
-    shown = {place: " ".join(names[place].split()) for place in places if numbers[place]}
+    shown = {index: " ".join(names[index].split()) for index in places if numbers[index]}
     listed = ", ".join(
-        f"{name if len(name) <= 40 else name[:37] + '...'} ({numbers[place]:,.0f})" for place, name in shown.items()
+        f"{name if len(name) <= 40 else name[:37] + '...'} ({numbers[index]:,.0f})" for index, name in shown.items()
     )
     return listed or "-"
 
@@ -145,21 +145,21 @@ def write(
     if paper:
         printed = [paper.get(name, PaperCount("", "")) for name in names]
         beside = [("paper", "source in the paper"), ("---", "---"), *((one.count, one.source) for one in printed)]
-        table = [[*row, *more] for row, more in zip(table, beside, strict=True)]
+        table = [[*row, *extra] for row, extra in zip(table, beside, strict=True)]
     lines = [f"# {plain(title)}", "", f"Source: {plain(source)}", ""]
     lines += ["| " + " | ".join(map(plain, row)) + " |" for row in table]
     if new:
         lines += ["", "## New", "", *(f"- {plain(one)}" for one in new)]
     lines += ["", "## Left out", ""]
-    kept = [one for one in dropped if one.number]
-    lines += [f"- {plain(str(one))}" for one in kept] or ["Nothing."]
+    nonzero = [one for one in dropped if one.number]
+    lines += [f"- {plain(str(one))}" for one in nonzero] or ["Nothing."]
     if notes:
         lines += ["", "## How it was counted", "", *(f"- {plain(one)}" for one in notes)]
     if files:
-        columns = sorted({what for counts in files.values() for what in counts})
+        columns = sorted({column for counts in files.values() for column in counts})
         lines += ["", "## Files", "", f"| file | {' | '.join(map(plain, columns))} |", "|---|" + "---|" * len(columns)]
         for file, counts in files.items():
-            lines.append("| " + " | ".join([plain(file), *(f"{counts.get(what, 0):,}" for what in columns)]) + " |")
+            lines.append("| " + " | ".join([plain(file), *(f"{counts.get(column, 0):,}" for column in columns)]) + " |")
     if warnings:
         lines += ["", "## Warnings", "", *(f"- {plain(one)}" for one in warnings)]
     with storage.replacing(path) as stream:

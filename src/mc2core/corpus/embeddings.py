@@ -60,15 +60,15 @@ class Projection(NamedTuple):
             variance, components = np.linalg.eigh(products / n - np.outer(centre, centre))
         variance, components = variance[::-1], components[:, ::-1]
         sum_of_all = float(np.maximum(variance, 0.0).sum())
-        kept = np.flatnonzero(variance > max(_NEGLIGIBLE * variance[0], np.finfo(np.float32).eps ** 2))
-        kept = kept[: min(MAX_COMPONENTS, n - 1)]
-        if not len(kept):
+        axes = np.flatnonzero(variance > max(_NEGLIGIBLE * variance[0], np.finfo(np.float32).eps ** 2))
+        axes = axes[: min(MAX_COMPONENTS, n - 1)]
+        if not len(axes):
             raise ValueError(f"embeddings: the vectors of all {n:,} documents point in the same direction")
-        components = components[:, kept]
+        components = components[:, axes]
         largest = np.abs(components).argmax(axis=0)
-        components *= np.sign(components[largest, np.arange(len(kept))])  # which of two signs is no matter of libraries
-        basis = components / np.sqrt(variance[kept])
-        explained = float(variance[kept].sum()) / sum_of_all
+        components *= np.sign(components[largest, np.arange(len(axes))])  # which of two signs is no matter of libraries
+        basis = components / np.sqrt(variance[axes])
+        explained = float(variance[axes].sum()) / sum_of_all
         return cls(name, centre.astype(np.float32), basis.astype(np.float32), round(explained, 6))
 
     @property
@@ -87,8 +87,8 @@ class Projection(NamedTuple):
         :func:`check_vectors`."""
         checked = check_vectors(vectors)
         if checked.shape[1] != self.length:
-            here = counted(checked.shape[1], "numbers")
-            raise ValueError(f"embeddings have {here}, but earlier ones have {self.length:,}")
+            size = counted(checked.shape[1], "numbers")
+            raise ValueError(f"embeddings have {size}, but earlier ones have {self.length:,}")
         reduced = np.full((len(checked), self.basis.shape[1]), np.nan)
         centre, basis = self.centre.astype(np.float64), np.ascontiguousarray(self.basis, dtype=np.float64)
         with thread_budget(1):
@@ -146,9 +146,9 @@ def check_reduction(corpus: Corpus, known: Mapping[str, Any] | None, names: Coll
     """Raise ValueError if embeddings among the contexts ``names`` of ``corpus`` were not reduced like those of
     ``what``, whose ``imported`` has the reduction ``known``.
     """
-    own = (corpus.imported or {}).get(KEY)
-    name = (known or own or {}).get("name")
-    if own == known or name not in names or name not in corpus.contexts:
+    record = (corpus.imported or {}).get(KEY)
+    name = (known or record or {}).get("name")
+    if record == known or name not in names or name not in corpus.contexts:
         return
     option = "--embeddings FILE.npy (in Python embeddings=)" if known else f"--context {name}=FILE.npy:vector"
     raise ValueError(
@@ -191,11 +191,11 @@ def _directions(vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         is_missing = missing.all(axis=1)
         wrong = np.flatnonzero(np.isinf(rows).any(axis=1) | (missing.any(axis=1) & ~is_missing))
         if len(wrong):
-            what = "infinite" if np.isinf(rows[wrong[0]]).any() else "NaN"
+            kind = "infinite" if np.isinf(rows[wrong[0]]).any() else "NaN"
             raise ValueError(
-                f"embeddings: document {first + wrong[0]} has a number that is {what}; a row of NaN is a missing vector"
+                f"embeddings: document {first + wrong[0]} has a number that is {kind}; a row of NaN is a missing vector"
             )
         largest = np.where(is_missing, 0.0, np.abs(rows).max(axis=1, initial=0.0))
-        known = np.flatnonzero(largest > 0.0)
-        rows = rows[known] / largest[known, None]
-        yield first + known, rows / np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
+        nonzero = np.flatnonzero(largest > 0.0)
+        rows = rows[nonzero] / largest[nonzero, None]
+        yield first + nonzero, rows / np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]

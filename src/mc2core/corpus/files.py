@@ -67,10 +67,10 @@ def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
     """
     alike: dict[str, str] = {}
     for name in corpus.contexts:
-        other = alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
-        if other != name:
+        first = alike.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
+        if first != name:
             raise ValueError(
-                f"contexts {other!r} and {name!r} differ only in case, which some file systems ignore; "
+                f"contexts {first!r} and {name!r} differ only in case, which some file systems ignore; "
                 "rename one of them"
             )
     content, contexts, labels = corpus.content, corpus.contexts, corpus.labels
@@ -330,7 +330,7 @@ class DocumentTable(NamedTuple):
         """
         import pandas as pd
 
-        found = 0
+        n_rows = 0
         text = {name: str for name, dtype in self.dtypes.items() if dtype in ("object", "str", "string")}
         try:
             with pd.read_csv(
@@ -341,13 +341,13 @@ class DocumentTable(NamedTuple):
                 chunksize=together,
             ) as blocks:
                 for block in blocks:
-                    found += len(block)
+                    n_rows += len(block)
                     yield block
         except (ValueError, pd.errors.ParserError) as error:
             raise ValueError(f"{self.path} is damaged: {error}") from error
-        if found != rows:
-            here, needed = counted(found, "rows"), counted(rows, "documents")
-            raise ValueError(f"{self.path} has {here}, but the corpus has {needed}")
+        if n_rows != rows:
+            size, needed = counted(n_rows, "rows"), counted(rows, "documents")
+            raise ValueError(f"{self.path} has {size}, but the corpus has {needed}")
 
 
 def _is_plain(index: Any) -> bool:

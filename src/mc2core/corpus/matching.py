@@ -69,16 +69,16 @@ def check_columns(
         raise ValueError(f"{subject} has {counted(n_found, what)}, but the model was fitted on {n_fitted:,}{shown}")
     if shown:
         raise ValueError(f"{subject} has other {what} than the model was fitted on{shown}")
-    where = "either" if one is other else "the model" if one is None else "the corpus"
+    side = "either" if one is other else "the model" if one is None else "the corpus"
     compared = f"{subject} and the model were compared by the number of {what} ({n_found:,}) only"
-    _warn(f"{compared}, because {what} have no names in {where}")
+    _warn(f"{compared}, because {what} have no names in {side}")
 
 
-def _differences(what: str, fitted: Sequence[str], found: Sequence[str]) -> str:
-    pairs = ((place, *pair) for place, pair in enumerate(zip_longest(fitted, found)) if pair[0] != pair[1])
+def _differences(what: str, fitted: Sequence[str], names: Sequence[str]) -> str:
+    pairs = ((index, *pair) for index, pair in enumerate(zip_longest(fitted, names)) if pair[0] != pair[1])
     return ", ".join(
-        f"{what} {place} is {_shown(one)} in the model and {_shown(other)} in the corpus"
-        for place, one, other in islice(pairs, _SHOWN)
+        f"{what} {index} is {_shown(one)} in the model and {_shown(other)} in the corpus"
+        for index, one, other in islice(pairs, _SHOWN)
     )
 
 
@@ -95,8 +95,8 @@ def _warn(message: str) -> None:
 def check_length(name: str, found: int, what: str, known: int) -> None:
     """Raise ValueError unless the vectors of context ``name`` have ``known`` coordinates, as in ``what``."""
     if found != known:
-        held = counted(found, "numbers")
-        raise ValueError(f"context {name!r} has vectors with {held}, but {known:,} in {what}")
+        size = counted(found, "numbers")
+        raise ValueError(f"context {name!r} has vectors with {size}, but {known:,} in {what}")
 
 
 def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:
@@ -114,8 +114,8 @@ def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) ->
     if not moved:
         return corpus
     changed = corpus.with_contexts(corpus.contexts | moved)
-    kept = {name: unit for name, unit in corpus.units.items() if name not in moved}
-    changed.units = kept | {name: units[name] for name in moved if name in units}
+    unchanged = {name: unit for name, unit in corpus.units.items() if name not in moved}
+    changed.units = unchanged | {name: units[name] for name in moved if name in units}
     return changed
 
 
@@ -125,12 +125,12 @@ def as_stored(part: Corpus, whole: Corpus) -> Corpus:
     A memory-mapped corpus has read-only arrays and wide row pointers, but its subsets do not.
     """
     pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
-    for few, many in pairs:
-        if sp.issparse(few):
+    for table, stored in pairs:
+        if sp.issparse(table):
             for name in ("indptr", "indices", "data"):
-                array, like = getattr(few, name), getattr(many, name)
-                setattr(few, name, array.astype(like.dtype))
-                getattr(few, name).setflags(write=like.flags.writeable)
+                array, original = getattr(table, name), getattr(stored, name)
+                setattr(table, name, array.astype(original.dtype))
+                getattr(table, name).setflags(write=original.flags.writeable)
         else:
-            few.setflags(write=many.flags.writeable)
+            table.setflags(write=stored.flags.writeable)
     return part

@@ -26,12 +26,12 @@ def places(n_before: int, n_new: int, most: int) -> np.ndarray:
     """
     number = n_before + np.arange(n_new)
     chance = streams.generator(0, "documents kept", n_before).random(n_new)
-    place = np.where(number < most, number, (chance * (number + 1)).astype(np.int64))
+    position = np.where(number < most, number, (chance * (number + 1)).astype(np.int64))
     n_kept = min(n_before, most)
-    kept = np.arange(min(n_before + n_new, most))
-    new = np.flatnonzero(place < most)
-    kept[place[new]] = n_kept + new  # of two at a place the later one stays
-    return kept
+    rows = np.arange(min(n_before + n_new, most))
+    new = np.flatnonzero(position < most)
+    rows[position[new]] = n_kept + new  # of two at a place the later one stays
+    return rows
 
 
 def sample(corpus: Corpus) -> Corpus:

@@ -27,36 +27,36 @@ class Growing:
     """A growing list of whole numbers, as int32."""
 
     def __init__(self) -> None:
-        self._recent, self._written = array("i"), 0
+        self._buffer, self._n_written = array("i"), 0
         self._file: IO[bytes] | None = None
 
     def extend(self, numbers: Iterable[int]) -> None:
         """Append numbers. Raises OSError, with the folder, if the disk is full."""
         if isinstance(numbers, np.ndarray):
-            self._recent.frombytes(numbers.astype(np.int32).tobytes())
+            self._buffer.frombytes(numbers.astype(np.int32).tobytes())
         else:
-            self._recent.extend(numbers)
-        if len(self._recent) > _MAX_HELD:
+            self._buffer.extend(numbers)
+        if len(self._buffer) > _MAX_HELD:
             self._write()
 
     def __len__(self) -> int:
-        return self._written + len(self._recent)
+        return self._n_written + len(self._buffer)
 
     def _write(self) -> None:
         with storage.naming(f"a temporary file in {tempfile.gettempdir()} (set TMPDIR to use another folder)"):
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            self._recent.tofile(self._file)
+            self._buffer.tofile(self._file)
             self._file.flush()
-        self._written += len(self._recent)
-        self._recent = array("i")
+        self._n_written += len(self._buffer)
+        self._buffer = array("i")
 
     def all(self) -> np.ndarray:
         """Return all numbers so far, (n,) int32."""
         if self._file is None:
-            return np.array(self._recent, np.int32)
+            return np.array(self._buffer, np.int32)
         self._write()
-        return np.memmap(self._file, np.int32, "r", shape=(self._written,))
+        return np.memmap(self._file, np.int32, "r", shape=(self._n_written,))
 
 
 def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) -> sp.csr_matrix:
@@ -75,9 +75,9 @@ def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) ->
     indptr = np.concatenate(ends)
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
-    made = csr_of(indptr, columns.all(), counts.all(), part.shape[1])
-    made.has_canonical_format = True
-    return made
+    result = csr_of(indptr, columns.all(), counts.all(), part.shape[1])
+    result.has_canonical_format = True
+    return result
 
 
 def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
@@ -117,12 +117,12 @@ def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
     length = matrix.indptr[rows + 1].astype(np.int64) - start
     indptr = np.concatenate([[0], np.cumsum(length)])
     positions = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
-    taken = sp.csr_matrix(
+    part = sp.csr_matrix(
         (np.asarray(matrix.data[positions]), np.asarray(matrix.indices[positions]), indptr),
         shape=(len(rows), matrix.shape[1]),
     )
-    taken.has_canonical_format = True
-    return taken
+    part.has_canonical_format = True
+    return part
 
 
 def take(context: Context, rows: np.ndarray) -> Context:

@@ -48,13 +48,13 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
     """
     check_share(share)
     order = streams.generator(seed, "missing contexts").permutation(corpus.n_documents)
-    kept = np.ones(corpus.n_documents, dtype=bool)
-    kept[order[: round(share * corpus.n_documents)]] = False
-    if kept.all():
+    has_value = np.ones(corpus.n_documents, dtype=bool)
+    has_value[order[: round(share * corpus.n_documents)]] = False
+    if has_value.all():
         return corpus
     return corpus.with_contexts(
         {
-            name: _emptied(context, kept) if sp.issparse(context) else np.where(kept, context.T, np.nan).T
+            name: _empty_rows(context, has_value) if sp.issparse(context) else np.where(has_value, context.T, np.nan).T
             for name, context in corpus.contexts.items()
         }
     )
@@ -68,8 +68,8 @@ def has_known_id(before: Corpus, new: Corpus) -> np.ndarray:
     column = (before.imported or {}).get("settings", {}).get("id")
     if column not in before.documents or column not in new.documents:
         return np.zeros(new.n_documents, dtype=bool)
-    known = set(before.documents[column].astype(str))
-    return np.array([one in known for one in new.documents[column].astype(str)], dtype=bool)
+    ids = set(before.documents[column].astype(str))
+    return np.array([one in ids for one in new.documents[column].astype(str)], dtype=bool)
 
 
 def bare(corpus: Corpus) -> Corpus:
@@ -87,6 +87,6 @@ def check_share(share: Any) -> None:
         raise ValueError(f"share of documents without contexts (missing) is {share!r}; it must lie between 0 and 1")
 
 
-def _emptied(counts: sp.csr_matrix, kept: np.ndarray) -> sp.csr_matrix:
-    data = np.where(np.repeat(kept, np.diff(counts.indptr)), counts.data, 0)
+def _empty_rows(counts: sp.csr_matrix, has_value: np.ndarray) -> sp.csr_matrix:
+    data = np.where(np.repeat(has_value, np.diff(counts.indptr)), counts.data, 0)
     return sp.csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)

@@ -68,20 +68,20 @@ class Rare:
         """Return the counts and names that are kept, POOLED last, and the dropped or pooled ones."""
         spread = np.bincount(counts.indices, minlength=len(names))
         rare = spread < self.min_documents
-        kept = [value for value, is_rare in zip(names, rare, strict=True) if not is_rare]
+        common = [value for value, is_rare in zip(names, rare, strict=True) if not is_rare]
         if not rare.any():
             return counts, names, []
         why = f"in fewer than {self.min_documents} documents" + (f", counted as {POOLED!r}" if self.is_pooled else "")
         dropped = [Dropped(f"values of {name}", int(rare.sum()), why)]
-        if not kept and not self.is_pooled:
+        if not common and not self.is_pooled:
             raise ValueError(f"context {name!r} has no value in {self.min_documents} documents or more")
-        column = np.where(rare, len(kept), np.cumsum(~rare) - 1)
-        place = sp.csr_matrix(
-            (np.ones(len(names), np.int32), (np.arange(len(names)), column)), (len(names), len(kept) + 1)
+        column = np.where(rare, len(common), np.cumsum(~rare) - 1)
+        indicator = sp.csr_matrix(
+            (np.ones(len(names), np.int32), (np.arange(len(names)), column)), (len(names), len(common) + 1)
         )
-        counts = sp.csr_matrix(counts @ place)
+        counts = sp.csr_matrix(counts @ indicator)
         counts.sort_indices()
-        return (counts, [*kept, POOLED], dropped) if self.is_pooled else (counts[:, : len(kept)], kept, dropped)
+        return (counts, [*common, POOLED], dropped) if self.is_pooled else (counts[:, : len(common)], common, dropped)
 
 
 @dataclass(frozen=True)
@@ -147,20 +147,20 @@ class Layout:
         """
         if not columns:
             raise ValueError(f"{where} has no documents")
-        lacking = set(self.optional) - set(columns)
-        if self.content in lacking:
+        missing = set(self.optional) - set(columns)
+        if self.content in missing:
             raise ValueError(
                 f"{where} has no column {self.content!r}, which held the words; name another with --text COLUMN "
                 f"(text= in Python; columns: {', '.join(columns)[:200]!r})"
             )
-        contexts = {name: one for name, one in self.contexts.items() if one.column not in lacking}
+        contexts = {name: one for name, one in self.contexts.items() if one.column not in missing}
         return replace(
             self,
             contexts=contexts,
-            labels=None if self.labels in lacking else self.labels,
-            id=None if self.id in lacking else self.id,
-            keep=[column for column in self.keep if column not in lacking],
-            separators={column: one for column, one in self.separators.items() if column not in lacking},
+            labels=None if self.labels in missing else self.labels,
+            id=None if self.id in missing else self.id,
+            keep=[column for column in self.keep if column not in missing],
+            separators={column: one for column, one in self.separators.items() if column not in missing},
             rare={name: one for name, one in self.rare.items() if name in contexts},
         )
 
@@ -252,9 +252,9 @@ class Numbers:
 
     def take(self) -> np.ndarray:
         """Return the numbers of the cells so far, (J,) float64, and start again."""
-        taken = np.array(self.values)
+        numbers = np.array(self.values)
         del self.values[:]
-        return taken
+        return numbers
 
 
 class Facts:
@@ -273,24 +273,24 @@ class Facts:
         """Return the text of a cell on one line, and its place."""
         if isinstance(value, list | dict):
             raise ValueError(f"found {shown(value)}; text or a number is needed")
-        known = self._missing.blank(self.column, value)
-        text = "" if is_null(known) else str(known)
+        cell = self._missing.blank(self.column, value)
+        text = "" if is_null(cell) else str(cell)
         if self._places is None:
             return " ".join(text.split()), place
-        kept = plain_text(text)
-        if not kept:
-            read = f"{shown(value)} is read as missing (--missing none reads it as a name)"
-            raise ValueError(f"{'it is empty' if known is value else read}; every document needs an id")
-        if kept in self._places:
-            raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")
-        return kept, place
+        key = plain_text(text)
+        if not key:
+            hint = f"{shown(value)} is read as missing (--missing none reads it as a name)"
+            raise ValueError(f"{'it is empty' if cell is value else hint}; every document needs an id")
+        if key in self._places:
+            raise ValueError(f"{shown(key)} is the id of the document of {place_text(self._places[key])} already")
+        return key, place
 
     def append(self, parsed: tuple[str, Any]) -> None:
         """Keep what was parsed."""
-        kept, place = parsed
+        text, place = parsed
         if self._places is not None:
-            self._places[kept] = place
-        elif not kept.isprintable():
-            kept, replaced = without_controls(kept)
+            self._places[text] = place
+        elif not text.isprintable():
+            text, replaced = without_controls(text)
             self.replaced += replaced
-        self.values.append(kept)
+        self.values.append(text)

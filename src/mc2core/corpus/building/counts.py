@@ -54,12 +54,12 @@ class CountsBuilder:
         """Append a row; counts lie between 0 and ``MAX_COUNT``."""
         column_of = self._column
         if self._names is not None:
-            known = {name: count for name, count in bag.items() if name in column_of}
-            outside = sum(bag.values()) - sum(known.values())
+            inside = {name: count for name, count in bag.items() if name in column_of}
+            outside = sum(bag.values()) - sum(inside.values())
             if outside and self._others is not None:
-                known[self._others] = known.get(self._others, 0) + outside
+                inside[self._others] = inside.get(self._others, 0) + outside
             self.outside += outside
-            bag = known
+            bag = inside
         if 0 in bag.values():
             bag = {name: count for name, count in bag.items() if count}
         self._columns.extend(list(map(column_of.__getitem__, bag)))
@@ -80,9 +80,9 @@ class CountsBuilder:
             counts.sum_duplicates()
             return counts
 
-        made = by_rows(ordered, csr_of(np.array(self._ends), self._columns.all(), self._counts.all(), len(names)))
+        table = by_rows(ordered, csr_of(np.array(self._ends), self._columns.all(), self._counts.all(), len(names)))
         self._start()
-        return made, names
+        return table, names
 
 
 WORD_COUNTS = ("raw", "presence", "log")
@@ -130,12 +130,12 @@ class VocabularyRule:
         spread, totals = count_columns(counts)
         rare = spread < self.min_df
         common = spread > self.max_df * counts.shape[0]
-        kept = np.flatnonzero(~(rare | common))
+        support = np.flatnonzero(~(rare | common))
         if self.max_features is not None:
             # words are in alphabetical order, and a stable sort keeps that order among equals
-            kept = np.sort(kept[np.argsort(-totals[kept], kind="stable")[: self.max_features]])
+            support = np.sort(support[np.argsort(-totals[support], kind="stable")[: self.max_features]])
         beyond = ~(rare | common)
-        beyond[kept] = False
+        beyond[support] = False
         dropped = []
         for mask, why in (
             (rare, f"in fewer than {self.min_df} documents"),
@@ -144,5 +144,5 @@ class VocabularyRule:
         ):
             dropped += [Dropped("words", int(mask.sum()), why)]
             dropped += [Dropped("tokens", int(totals[mask].sum()), f"of a word {why}")]
-        kept_counts = counts if len(kept) == len(words) else by_rows(lambda rows: rows[:, kept], counts)
-        return kept_counts, [words[word] for word in kept.tolist()], [one for one in dropped if one.number]
+        kept_counts = counts if len(support) == len(words) else by_rows(lambda rows: rows[:, support], counts)
+        return kept_counts, [words[word] for word in support.tolist()], [one for one in dropped if one.number]

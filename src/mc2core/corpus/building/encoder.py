@@ -32,8 +32,8 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
     with work("loading the sentence model"):
         path = cache / f"{storage.digest_path(folder)}.npz"
         digests = [hashlib.sha256(text.encode()).digest() for text in texts]
-        known = _kept(path)
-    new = {digest: text for digest, text in zip(digests, texts, strict=True) if text.strip() and digest not in known}
+        vectors = _read_vectors(path)
+    new = {digest: text for digest, text in zip(digests, texts, strict=True) if text.strip() and digest not in vectors}
     if new:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
         from sentence_transformers import SentenceTransformer
@@ -43,19 +43,19 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
         with work("texts to embeddings", len(some), "texts") as progress:
             for first in range(0, len(some), _BATCH):
                 part = some[first : first + _BATCH]
-                found = encoder.encode([new[digest] for digest in part], show_progress_bar=False)
-                known |= zip(part, np.asarray(found, np.float32), strict=True)
+                rows = encoder.encode([new[digest] for digest in part], show_progress_bar=False)
+                vectors |= zip(part, np.asarray(rows, np.float32), strict=True)
                 progress.advance(len(part))
         cache.mkdir(parents=True, exist_ok=True)
-        keys = np.frombuffer(b"".join(known), np.uint8).reshape(-1, 32)
-        storage.write_arrays(path, {"digests": keys, "vectors": np.stack(list(known.values()))})
-    if not known:
+        keys = np.frombuffer(b"".join(vectors), np.uint8).reshape(-1, 32)
+        storage.write_arrays(path, {"digests": keys, "vectors": np.stack(list(vectors.values()))})
+    if not vectors:
         raise ValueError("--embed: no document has a text")
-    missing = np.full(len(next(iter(known.values()))), np.nan, np.float32)
-    return np.stack([known[one] if text.strip() else missing for one, text in zip(digests, texts, strict=True)])
+    missing = np.full(len(next(iter(vectors.values()))), np.nan, np.float32)
+    return np.stack([vectors[one] if text.strip() else missing for one, text in zip(digests, texts, strict=True)])
 
 
-def _kept(path: Path) -> dict[bytes, np.ndarray]:
+def _read_vectors(path: Path) -> dict[bytes, np.ndarray]:
     """Return the vectors of texts that were encoded before, by digest."""
     if not path.is_file():
         return {}

@@ -53,13 +53,13 @@ def from_texts(
     embeddings: Any,
     like: Any,
     tokenise: Tokenise | None,
-    given: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
-    """Implement :meth:`mc2core.Corpus.from_texts`; ``given`` is the result of :func:`settings_of`."""
+    """Implement :meth:`mc2core.Corpus.from_texts`; ``options`` is the result of :func:`settings_of`."""
     if isinstance(texts, str):
         raise ValueError("texts is a single text; give a list with one text per document")
     schema = _schema(like)
-    settings = complete(given if schema is None else alignment.align(schema, TEXTS, given)[0])
+    settings = complete(options if schema is None else alignment.align(schema, TEXTS, options)[0])
     missing = missing_of(settings)
     columns: dict[str, Any] = {_TEXT: _listed(_TEXT, texts)}
     layout_contexts: dict[str, ContextColumn] = {}
@@ -87,7 +87,7 @@ def from_texts(
         missing=missing,
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
-    placed = ((f"index {place}", row) for place, row in enumerate(rows))
+    placed = ((f"index {index}", row) for index, row in enumerate(rows))
     of_words = settings.get("vocabulary"), rule_of(settings)
     followed = None if schema is None else schema.words
     corpus, dropped = corpus_of_rows(make, "texts", placed, layout, *of_words, followed=followed)
@@ -97,13 +97,13 @@ def from_texts(
         corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in (*WORDS, *CHOSEN, "missing") if name in settings})
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
-    return _told(corpus, missing) if schema is None else _like(make, corpus, schema, dropped)
+    return _log_missing(corpus, missing) if schema is None else _like(make, corpus, schema, dropped)
 
 
 def from_dataframe(
     make: Make,
     frame: pd.DataFrame,
-    given: dict[str, Any],
+    options: dict[str, Any],
     *,
     text: str | None,
     bag: str | None,
@@ -116,7 +116,7 @@ def from_dataframe(
     like: Any,
     tokenise: Tokenise | None,
 ) -> Any:
-    """Implement :meth:`mc2core.Corpus.from_dataframe`; ``given`` is the result of :func:`settings_of`."""
+    """Implement :meth:`mc2core.Corpus.from_dataframe`; ``options`` is the result of :func:`settings_of`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
     for name, columns_given in (("contexts", contexts), ("keep", keep)):
@@ -127,15 +127,15 @@ def from_dataframe(
         raise ValueError(f"separator is {shown(separator)}; a sign such as ';' is needed")
     frame, schema = frame.rename(columns=str), _schema(like)
     one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
-    given |= {name: str(column) for name, column in one_each.items() if column is not None}
-    given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
-    given |= {"separators": [separator]} if separator is not None else {}
+    options |= {name: str(column) for name, column in one_each.items() if column is not None}
+    options |= {"keep": [str(column) for column in keep]} if len(keep) else {}
+    options |= {"separators": [separator]} if separator is not None else {}
     columns = contexts if isinstance(contexts, Mapping) else once(((str(one), one) for one in contexts), "context")
-    given["contexts"] = [
-        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema, missing_of(given))}"
+    options["contexts"] = [
+        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), schema, missing_of(options))}"
         for name, column in columns.items()
     ]
-    settings, optional = (given, set[str]()) if schema is None else alignment.align(schema, TABLE, given)
+    settings, optional = (options, set[str]()) if schema is None else alignment.align(schema, TABLE, options)
     settings = complete(settings, NONE)
     layout = layout_of(settings, optional, tokenise).among(list(frame.columns), "frame")
     cells = [_cells(frame, column) for column in layout.columns]
@@ -147,7 +147,7 @@ def from_dataframe(
     corpus.set_index(frame.index)
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     if schema is None:
-        return _told(corpus, layout.missing)
+        return _log_missing(corpus, layout.missing)
     return _like(make, corpus, schema, [*dropped, *alignment.missing_columns(corpus, settings, optional)])
 
 
@@ -157,16 +157,16 @@ def _schema(like: Any) -> alignment.Schema | None:
 
 def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given options as settings of an import; default stop words are left out."""
-    given = {name: one for name, one in options.items() if one is not None}
-    if "missing" in given:
-        given["missing"] = codes_of(given["missing"])
-    if "vocabulary" in given:
-        given["vocabulary"] = [str(word) for word in several("vocabulary", given["vocabulary"])]
+    settings = {name: one for name, one in options.items() if one is not None}
+    if "missing" in settings:
+        settings["missing"] = codes_of(settings["missing"])
+    if "vocabulary" in settings:
+        settings["vocabulary"] = [str(word) for word in several("vocabulary", settings["vocabulary"])]
     if stop_words is None or isinstance(stop_words, str):
-        given["stop_words"] = NONE if stop_words is None else stop_words
+        settings["stop_words"] = NONE if stop_words is None else stop_words
     elif isinstance(stop_words, Iterable):
-        given["stop_words"] = list(stop_words)
-    return given if tokenise is None else given | {"tokeniser": FUNCTION}
+        settings["stop_words"] = list(stop_words)
+    return settings if tokenise is None else settings | {"tokeniser": FUNCTION}
 
 
 def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None, missing: Missing) -> str:
@@ -174,15 +174,15 @@ def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None, 
     given."""
     present = [value for value in values if not (is_missing(value) or missing.code_of(value))]
     if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
-        found = "date"
+        value_kind = "date"
     elif all(isinstance(value, int | float | np.number | Decimal) and not isinstance(value, bool) for value in present):
-        found = "number"
+        value_kind = "number"
     else:
-        found = "bag"
+        value_kind = "bag"
     if schema is None:
-        return found
+        return value_kind
     kind = schema.kind_of(name)
-    return found if kind in NUMBERS and found == "date" else kind
+    return value_kind if kind in NUMBERS and value_kind == "date" else kind
 
 
 def _with_counts(
@@ -202,8 +202,8 @@ def _with_counts(
         if schema is not None and kind_of(matrix) == "counts":
             names[name] = columns = schema.columns_of(name) or []
             if matrix.shape[1] != len(columns):
-                found, known = matrix.shape[1], len(columns)
-                raise ValueError(f"contexts[{name!r}] has {found} columns, but {schema.what} has {known} there")
+                n_columns, n_names = matrix.shape[1], len(columns)
+                raise ValueError(f"contexts[{name!r}] has {n_columns} columns, but {schema.what} has {n_names} there")
     return make(
         corpus.content,
         corpus.vocabulary,
@@ -215,10 +215,10 @@ def _with_counts(
     )
 
 
-def _told(corpus: Any, missing: Missing) -> Any:
+def _log_missing(corpus: Any, missing: Missing) -> Any:
     """Return the corpus, and log the codes that were read as missing, as datasheets report them for files."""
-    if read := missing.dropped():
-        logger.warning("left out of the corpus: %s", "; ".join(map(str, read)))
+    if codes := missing.dropped():
+        logger.warning("left out of the corpus: %s", "; ".join(map(str, codes)))
     return corpus
 
 

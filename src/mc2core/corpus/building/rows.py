@@ -52,12 +52,12 @@ class BadRows:
         remedies = "".join(f"; {remedy}" for remedy in dict.fromkeys(one.remedy for one in self.first) if remedy)
         remedies = remedies if self.can_allow else ""
         if self.number == 1:
-            others = "".join(f"; column {one.column!r}: {one.message}" for one in self.first[1:])
-            raise ValueError(f"{where}, {self.first[0]}{others}{remedies}")
+            other_faults = "".join(f"; column {one.column!r}: {one.message}" for one in self.first[1:])
+            raise ValueError(f"{where}, {self.first[0]}{other_faults}{remedies}")
         shown = self.first[:MAX_SHOWN]
         listed = "".join(f"\n  {one}" for one in shown)
-        more = self.number - len({one.place for one in shown})
-        listed += f"\n  and {more:,} more" if more else ""
+        n_more = self.number - len({one.place for one in shown})
+        listed += f"\n  and {n_more:,} more" if n_more else ""
         can_skip = self.can_allow and self.number < n_rows
         skip = f" (--skip-bad {self.number}, 'skip_bad' in a configuration, leaves them out)" if can_skip else ""
         raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
@@ -128,11 +128,11 @@ def corpus_of_rows(
         dropped += by_rule
     contexts: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
-    for name, one in parts.contexts.items():
-        if isinstance(one, Numbers):
-            contexts[name] = one.take()
+    for name, context in parts.contexts.items():
+        if isinstance(context, Numbers):
+            contexts[name] = context.take()
             continue
-        contexts[name], names[name] = one.builder.finish()
+        contexts[name], names[name] = context.builder.finish()
         if name in layout.rare:
             contexts[name], names[name], rare = layout.rare[name].apply(name, contexts[name], names[name])
             dropped += rare
@@ -236,11 +236,11 @@ def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] 
         if column.column in layout.optional:
             return None, None
         n, of = len(column.without), len(lengths)
-        others = f" ({n:,} of {of:,} documents have none)" if n > 1 else ""
+        gaps = f" ({n:,} of {of:,} documents have none)" if n > 1 else ""
         codes = ", ".join(map(repr, layout.missing.read.get(column.column, ())))
-        read = f"; {codes} is read as missing (--missing none reads it as a name)" if codes else ""
+        hint = f"; {codes} is read as missing (--missing none reads it as a name)" if codes else ""
         raise ValueError(
-            f"{where}, {place_text(column.without[0])} has no value in column {column.column!r}{others}; each document "
-            f"needs a label{read}"
+            f"{where}, {place_text(column.without[0])} has no value in column {column.column!r}{gaps}; each document "
+            f"needs a label{hint}"
         )
     return membership, names

@@ -57,13 +57,13 @@ def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of an import: ``settings`` for later imports, and the ``chosen`` words and values."""
-    kept = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
-    if form == TABLE and not has_text(kept):
-        kept = {name: value for name, value in kept.items() if name not in TOKENS}
+    record = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
+    if form == TABLE and not has_text(record):
+        record = {name: value for name, value in record.items() if name not in TOKENS}
     chosen = {name: name == "vocabulary" or settings[name] for name in CHOSEN if name in settings}
     return {
         "form": form,
-        "settings": kept | {name: list(kept[name]) for name in _LISTS if name in kept},
+        "settings": record | {name: list(record[name]) for name in _LISTS if name in record},
         **({"chosen": chosen} if chosen else {}),
     }
 
@@ -116,8 +116,8 @@ def codes_of(missing: Any) -> list[str]:
 def missing_of(settings: Mapping[str, Any]) -> Missing:
     """Return the codes of missing values: those of pandas and the given ones, or only the given ones if NONE is among
     them."""
-    given = codes_of(settings.get("missing", ()))
-    return Missing([one for one in given if one != NONE] if NONE in given else [*MISSING, *given])
+    codes = codes_of(settings.get("missing", ()))
+    return Missing([one for one in codes if one != NONE] if NONE in codes else [*MISSING, *codes])
 
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
@@ -128,18 +128,18 @@ def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
 
 def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) -> Tokeniser:
     """Return the tokeniser of :func:`complete` settings. Raises ValueError if it was a function and none is given."""
-    name, wanted = settings["tokeniser"], settings["stop_words"]
-    wanted = None if wanted == NONE else wanted
+    name, words = settings["tokeniser"], settings["stop_words"]
+    words = None if words == NONE else words
     if name == FUNCTION and tokenise is None:
         raise ValueError(
             "the earlier words were made by a Python function; give it again (tokenise=), or give the words of "
             "the new documents (bag)"
         )
     if name == "a-z":
-        is_papers = wanted == "english"
+        is_papers = words == "english"
         tokenise = partial(letters.words_of, min_letters=1, stop_words=letters.STOP_WORDS if is_papers else ())
-        wanted = None if is_papers else wanted
-    return Tokeniser(tokenise, stop_words=wanted, min_letters=settings["min_letters"], max_ngram=settings["max_ngram"])
+        words = None if is_papers else words
+    return Tokeniser(tokenise, stop_words=words, min_letters=settings["min_letters"], max_ngram=settings["max_ngram"])
 
 
 def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
@@ -152,18 +152,18 @@ def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
 
 def _context(text: str) -> tuple[str, ContextColumn]:
     column, colon, kind = text.rpartition(":")
-    name, sign, rest = column.partition("=")
+    name, sign, source = column.partition("=")
     if not (colon and column and name):
         raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
     if not name.isidentifier():
         plain = re.sub(r"\W+", "_", name).strip("_").lower()
-        plain, of = plain if plain.isidentifier() else kind, rest if sign else column
+        plain, of = plain if plain.isidentifier() else kind, source if sign else column
         option = shlex.join(["--context", f"{plain}={of}:{kind}"])
         raise ValueError(
             f"context name {name!r} must be a plain identifier such as {plain!r}: {option} (in Python "
             f"contexts={{{plain!r}: {of!r}}})"
         )
-    return name, ContextColumn(rest if sign else column, kind)
+    return name, ContextColumn(source if sign else column, kind)
 
 
 def parse_separator(text: str) -> tuple[str, str | None]:
@@ -177,8 +177,8 @@ def parse_separator(text: str) -> tuple[str, str | None]:
 
 def _rare(text: str) -> tuple[str, Rare]:
     """Parse ``"author=2:pool"`` to the context and the rule for its rare values."""
-    name, _, rest = text.partition("=")
-    number, colon, pool = rest.partition(":")
+    name, _, rule = text.partition("=")
+    number, colon, pool = rule.partition(":")
     if not (name and number.isdecimal() and int(number) > 0 and pool == ("pool" if colon else "")):
         raise ValueError(f"rare {text!r} must have the form CONTEXT=N or CONTEXT=N:pool, N at least 1")
     return name, Rare(int(number), bool(colon))

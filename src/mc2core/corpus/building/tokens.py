@@ -54,14 +54,14 @@ def stop_words_of(wanted: str | Collection[str] | None) -> frozenset[str]:
     """
     if wanted is None:
         return frozenset()
-    given: Collection[str] = wanted
+    words: Collection[str] = wanted
     if isinstance(wanted, str):
         language = choice("the language of stop words", wanted.lower(), languages())
-        given = ENGLISH.split() if language == "english" else stop_words.get_stop_words(language)
-    for word in given:
+        words = ENGLISH.split() if language == "english" else stop_words.get_stop_words(language)
+    for word in words:
         if not isinstance(word, str):
             raise ValueError(f"{word!r} is among the stop words; words are text")
-    return frozenset(unicodedata.normalize("NFC", word).lower().strip().replace("\u2019", "'") for word in given)
+    return frozenset(unicodedata.normalize("NFC", word).lower().strip().replace("\u2019", "'") for word in words)
 
 
 #: default of :class:`Tokeniser` for running text
@@ -90,9 +90,9 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     ends = [code for code in codes if unicodedata.category(chr(code + 1))[0] != "M"]
     starts = [code for code in codes if unicodedata.category(chr(code - 1))[0] != "M"]
     marks = "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
-    rest = rf"[\w{marks}{_JOINERS}]*"
+    tail = rf"[\w{marks}{_JOINERS}]*"
     piece = rf"[{_UNSPACED}]+|[^{_UNSPACED}]+"
-    return re.compile(rf"\w{rest}(?:'\w{rest})*"), re.compile(piece), re.compile(rf"\w[{marks}]*")
+    return re.compile(rf"\w{tail}(?:'\w{tail})*"), re.compile(piece), re.compile(rf"\w[{marks}]*")
 
 
 class Tokeniser:
@@ -129,7 +129,7 @@ class Tokeniser:
             "min_letters", (MIN_LETTERS if tokenise is None else 1) if min_letters is None else min_letters
         )
         self._max_ngram = whole("max_ngram", max_ngram, most=_MAX_NGRAM)
-        self.remembered = _Remembered(self._make_words)
+        self.remembered = _WordCache(self._make_words)
 
     def __str__(self) -> str:
         if self._tokenise is not None:
@@ -144,13 +144,13 @@ class Tokeniser:
     def words(self, text: str) -> list[str | None]:
         """Return the words of a text in order, with None for each word that is left out."""
         if self._tokenise is not None:
-            return [self._kept(word) for word in _checked(self._tokenise(text))]
+            return [self._filter_word(word) for word in _check_words(self._tokenise(text))]
         return [word for run in _runs(text) for word in self.remembered[run]]
 
     def count(self, text: str) -> Mapping[str, int]:
         """Count the words and n-grams of a text. Raises ValueError if the user's function returns none."""
         if self._tokenise is not None or self._max_ngram > 1:
-            return Counter(_joined(self.words(text), self._max_ngram))
+            return Counter(_join_words(self.words(text), self._max_ngram))
         counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self.remembered.__getitem__, _runs(text))))
         counts.pop(None, None)
         return counts
@@ -160,20 +160,20 @@ class Tokeniser:
         plain = run.decode()
         if not plain.isascii():
             plain = unicodedata.normalize("NFC", plain).lower()
-            for sign, kept in (("\u2019", "'"), ("\u00ad", ""), ("i\u0307", "i")):
-                plain = plain.replace(sign, kept)
-        found = _patterns()[0].findall(plain)
+            for sign, replacement in (("\u2019", "'"), ("\u00ad", ""), ("i\u0307", "i")):
+                plain = plain.replace(sign, replacement)
+        words = _patterns()[0].findall(plain)
         if _HAS_UNSPACED.search(plain):
-            found = _in_pairs(found)
-        return [self._kept(_without_ends(word, self._stop_words) if "'" in word else word) for word in found]
+            words = _in_pairs(words)
+        return [self._filter_word(_strip_ends(word, self._stop_words) if "'" in word else word) for word in words]
 
-    def _kept(self, word: str) -> str | None:
+    def _filter_word(self, word: str) -> str | None:
         """Return the word, or None if it is left out."""
         is_word = self._tokenise is not None or (len(word) <= _LONGEST_WORD and _LETTER.search(word))
         return word if is_word and len(word) >= self.min_letters and word not in self._stop_words else None
 
 
-class _Remembered(dict[bytes, list[str | None]]):
+class _WordCache(dict[bytes, list[str | None]]):
     """The words of ``most`` runs, since most runs of a text were in an earlier one."""
 
     most = 1 << 17
@@ -198,21 +198,21 @@ def _runs(text: str) -> list[bytes]:
     return text.lower().encode(errors="replace").translate(_SEPARATED).split()
 
 
-def _in_pairs(found: Iterable[str]) -> list[str]:
+def _in_pairs(tokens: Iterable[str]) -> list[str]:
     """Return the words; words in scripts without spaces are cut into pairs of characters."""
     _, pieces, characters = _patterns()
     words: list[str] = []
-    for word in found:
+    for word in tokens:
         for piece in pieces.findall(word):
             if not _HAS_UNSPACED.match(piece):
                 words.append(piece.strip("'"))
                 continue
-            one = characters.findall(piece)
-            words += [first + second for first, second in itertools.pairwise(one)] or one
+            letters = characters.findall(piece)
+            words += [first + second for first, second in itertools.pairwise(letters)] or letters
     return words
 
 
-def _without_ends(word: str, stop_words: Collection[str]) -> str:
+def _strip_ends(word: str, stop_words: Collection[str]) -> str:
     """Remove stop words at the ends of a word with apostrophes, unless nothing is left."""
     if word in stop_words:
         return word
@@ -224,24 +224,24 @@ def _without_ends(word: str, stop_words: Collection[str]) -> str:
     return "'".join(parts)
 
 
-def _joined(words: Sequence[str | None], most: int) -> Iterator[str]:
+def _join_words(words: Sequence[str | None], max_ngram: int) -> Iterator[str]:
     """Yield the words and n-grams."""
     yield from (word for word in words if word is not None)
-    for length in range(2, most + 1):
+    for length in range(2, max_ngram + 1):
         for first in range(len(words) - length + 1):
             run = words[first : first + length]
             if None not in run:
                 yield "_".join(word for word in run if word is not None)
 
 
-def _checked(words: Any) -> list[str]:
+def _check_words(words: Any) -> list[str]:
     """Check the result of the user's function. Raises ValueError for anything else than words."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"the tokeniser gave {type(words).__name__}; a list of words is needed")
-    found = []
+    checked = []
     for word in words:
         if not isinstance(word, str):
             raise ValueError(f"the tokeniser gave {word!r} as a word; words are text")
         if plain := " ".join(word.split()):
-            found.append(plain)
-    return found
+            checked.append(plain)
+    return checked

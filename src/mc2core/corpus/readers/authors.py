@@ -36,11 +36,11 @@ def author_of(name: str) -> str:
     if plain.startswith("{") or _GROUP.search(plain):
         return plain.strip("{}")
     plain = _SUFFIX.sub("", plain).strip(" ,;")
-    surname, comma, given = map(str.strip, plain.partition(","))
+    surname, comma, given_name = map(str.strip, plain.partition(","))
     if not comma:
-        surname, given = _parts(plain.split())
-    initial = next((sign for sign in given if sign.isalpha()), "")
-    return f"{_cased(surname)}, {initial.upper()}." if initial and surname else _cased(surname)
+        surname, given_name = _parts(plain.split())
+    initial = next((sign for sign in given_name if sign.isalpha()), "")
+    return f"{_capitalise(surname)}, {initial.upper()}." if initial and surname else _capitalise(surname)
 
 
 def _parts(words: list[str]) -> tuple[str, str]:
@@ -70,11 +70,11 @@ def _letters(word: str) -> int:
     return sum(sign.isalpha() for sign in word)
 
 
-def _cased(surname: str) -> str:
+def _capitalise(surname: str) -> str:
     """Return a surname in capitals with only its first letters in capitals."""
     is_shouted = surname.isupper() and len(surname) > 2
 
-    def cased(found: re.Match[str]) -> str:
-        return found[0].capitalize() if is_shouted or (found[0].isupper() and len(found[0]) > 2) else found[0]
+    def cased(match: re.Match[str]) -> str:
+        return match[0].capitalize() if is_shouted or (match[0].isupper() and len(match[0]) > 2) else match[0]
 
     return re.sub(r"[^\W\d_]+", cased, surname)

@@ -23,7 +23,7 @@ from mc2core.corpus.readers import pubmed
 from mc2core.corpus.readers.authors import author_of
 
 #: (place in the file, values of a work by field)
-_Found = tuple[Any, dict[str, Any]]
+_Record = tuple[Any, dict[str, Any]]
 
 #: for messages
 FORMATS = (
@@ -86,7 +86,7 @@ class Works:
     counts : what a datasheet says of the file, such as the number of duplicates.
     """
 
-    rows: list[_Found]
+    rows: list[_Record]
     counts: dict[str, int]
 
     @property
@@ -96,9 +96,9 @@ class Works:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of an import of all columns; contexts need a value that at least two works share."""
-        most = {name: max(self._works_of(name).values(), default=0) for name in CONTEXTS}
+        largest = {name: max(self._works_of(name).values(), default=0) for name in CONTEXTS}
         least = {name: 1 if name == "year" else LEAST_DOCUMENTS for name in CONTEXTS}
-        used = [name for name in CONTEXTS if most[name] >= least[name]]
+        used = [name for name in CONTEXTS if largest[name] >= least[name]]
         rare = [CONTEXTS[name].partition("=")[0] for name in used if name in _LISTS and name != "mesh"]
         return {
             "text": TEXT,
@@ -122,21 +122,21 @@ class Works:
 
 def messages(counts: Mapping[str, int]) -> list[str]:
     """Return sentences on a bibliography from the ``counts`` of :class:`Works`."""
-    one = Counter(counts)
-    notes = [f"{counted(one['records'], 'records')}; the text of a document is its title and abstract"]
-    if one["same_id"] or one["same_title"]:
+    n = Counter(counts)
+    notes = [f"{counted(n['records'], 'records')}; the text of a document is its title and abstract"]
+    if n["same_id"] or n["same_title"]:
         notes.append(
-            f"duplicates left out: {one['same_id']:,} with the DOI or PMID of an earlier record, {one['same_title']:,} "
+            f"duplicates left out: {n['same_id']:,} with the DOI or PMID of an earlier record, {n['same_title']:,} "
             "with the same title, year and first author; their values fill gaps of the earlier record"
         )
-    if one["books"]:
-        notes.append(f"books left out: {one['books']:,} (PubMed gives them other fields)")
-    if one["without_abstract"]:
-        notes.append(f"{counted(one['without_abstract'], 'documents')} without an abstract: only the title is the text")
-    if one["forms"]:
+    if n["books"]:
+        notes.append(f"books left out: {n['books']:,} (PubMed gives them other fields)")
+    if n["without_abstract"]:
+        notes.append(f"{counted(n['without_abstract'], 'documents')} without an abstract: only the title is the text")
+    if n["forms"]:
         notes.append(
-            f"authors as 'Surname, I.': {counted(one['forms'], 'forms')} of names became {one['authors']:,} "
-            f"({one['forms'] - one['authors']:,} merged)"
+            f"authors as 'Surname, I.': {counted(n['forms'], 'forms')} of names became {n['authors']:,} "
+            f"({n['forms'] - n['authors']:,} merged)"
         )
     return notes
 
@@ -157,8 +157,8 @@ def format_of(path: Path) -> str | None:
         return next((form for mark, form in marks.items() if first.startswith(mark)), None)
     if ending in (".csv", ".tsv"):
         header = next(csv_rows(path, delimiter_of(path)), (0, []))[1]
-        found = [any(one in header for one in _TABLE[field]) for field in ("title", "authors", "abstract")]
-        return ".csv" if all(found) else None
+        matches = [any(one in header for one in _TABLE[field]) for field in ("title", "authors", "abstract")]
+        return ".csv" if all(matches) else None
     first_record = next((record for _, record in json_lines(path)), None)
     if not isinstance(first_record, dict):
         return None
@@ -185,60 +185,60 @@ def read(path: Path) -> Works:
     assert form is not None
     counts: Counter[str] = Counter()
     forms: set[str] = set()
-    kept: list[_Found] = []
+    works: list[_Record] = []
     by_id: dict[tuple[str, str], dict[str, Any]] = {}
     by_title: dict[str, list[dict[str, Any]]] = {}
     with reporting_damage(path):
-        for place, found in _READERS[form](path):
+        for place, record in _READERS[form](path):
             counts["records"] += 1
-            if not found:
+            if not record:
                 counts["books"] += 1
                 continue
-            work, names = _work(found)
+            work, names = _work(record)
             forms.update(names)
             ids = [(kind, work[kind]) for kind in ("doi", "pmid") if work[kind]]
             title = re.sub(r"[\W_]+", " ", work["title"]).strip().casefold()
-            same = next((by_id[one] for one in ids if one in by_id), None)
+            duplicate = next((by_id[one] for one in ids if one in by_id), None)
             by = "same_id"
-            if same is None and title:
-                same = next((one for one in by_title.get(title, ()) if not _differ(one, work)), None)
+            if duplicate is None and title:
+                duplicate = next((one for one in by_title.get(title, ()) if not _differ(one, work)), None)
                 by = "same_title"
-            if same is None:
-                same = work
-                kept.append((place, work))
+            if duplicate is None:
+                duplicate = work
+                works.append((place, work))
                 by_title.setdefault(title, []).append(work)
             else:
                 counts[by] += 1
-                same.update({name: value for name, value in work.items() if value and not same[name]})
-            by_id.update(dict.fromkeys(ids, same))
-    if not kept:
+                duplicate.update({name: value for name, value in work.items() if value and not duplicate[name]})
+            by_id.update(dict.fromkeys(ids, duplicate))
+    if not works:
         raise ValueError(f"{path} has no record")
-    _name(kept)
-    counts["without_abstract"] = sum(not work["abstract"] for _, work in kept)
+    _name(works)
+    counts["without_abstract"] = sum(not work["abstract"] for _, work in works)
     counts["forms"] = len(forms)
     counts["authors"] = len({author_of(form) for form in forms})
-    return Works(kept, dict(counts))
+    return Works(works, dict(counts))
 
 
-def _work(found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _work(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the columns of a record, and the names of its authors as written."""
-    text = {name: _plain(found.get(name)) for name in ("title", "abstract", "journal")}
-    names = [plain for one in _several(found.get("authors")) if (plain := _plain(one).strip(" ,;"))]
+    text = {name: _plain(record.get(name)) for name in ("title", "abstract", "journal")}
+    names = [plain for one in _several(record.get("authors")) if (plain := _plain(one).strip(" ,;"))]
     lists = {
         "authors": [author_of(one) for one in names],
-        "keywords": [_plain(one).casefold() for cell in _several(found.get("keywords")) for one in cell.split(";")],
-        "mesh": [_plain(one) for one in _several(found.get("mesh"))],
-        "references": [_cited(_plain(one)) for one in _several(found.get("references"))],
+        "keywords": [_plain(one).casefold() for cell in _several(record.get("keywords")) for one in cell.split(";")],
+        "mesh": [_plain(one) for one in _several(record.get("mesh"))],
+        "references": [_cited(_plain(one)) for one in _several(record.get("references"))],
     }
-    year, doi = (pattern.search(_plain(found.get(name))) for name, pattern in (("year", _YEAR), ("doi", _DOI)))
-    pmid = re.search(r"\d+", _plain(found.get("pmid")))
+    year, doi = (pattern.search(_plain(record.get(name))) for name, pattern in (("year", _YEAR), ("doi", _DOI)))
+    pmid = re.search(r"\d+", _plain(record.get("pmid")))
     return {
         **text,
         **{name: list(dict.fromkeys(filter(None, values))) for name, values in lists.items()},
         "year": int(year[0]) if year else None,
         "doi": doi[0].rstrip(".,;]").lower() if doi else "",
         "pmid": pmid[0] if pmid else "",
-        "key": _plain(found.get("key")),
+        "key": _plain(record.get("key")),
     }, names
 
 
@@ -270,10 +270,10 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return any(a and b and a != b for a, b in pairs)
 
 
-def _name(kept: Sequence[_Found]) -> None:
+def _name(works: Sequence[_Record]) -> None:
     """Give each work its text and its id: DOI, else PMID, else the key of the file, else a digest of its title."""
     used: Counter[str] = Counter()
-    for _, work in kept:
+    for _, work in works:
         work[TEXT] = f"{work['title']}\n{work['abstract']}".strip()
         digest = hashlib.sha256(f"{work['title']}|{work['year']}|{work['authors'][:1]}".encode()).hexdigest()[:12]
         name = work["doi"] or (f"PMID:{work['pmid']}" if work["pmid"] else work["key"]) or f"record {digest}"
@@ -298,20 +298,20 @@ class _Tagged:
     head: tuple[str, ...] = ()
     last: str = ""
 
-    def read(self, path: Path) -> Iterator[_Found]:
+    def read(self, path: Path) -> Iterator[_Record]:
         record: dict[str, list[str]] | None = None
         number, began, tag, has_last = 0, 0, "", False
         for number, line in lines_of(path):
-            found = self.tag.match(line)
+            match = self.tag.match(line)
             if not line.strip():
                 continue
-            if found is None and record is not None:
+            if match is None and record is not None:
                 if self.end:  # EndNote and Web of Science put one value of a list on each line
                     record[tag].append(line.strip())
                 else:
                     record[tag][-1] += " " + line.strip()
                 continue
-            tag = found[1].strip() if found else ""
+            tag = match[1].strip() if match else ""
             if tag == self.start:
                 if record is not None and self.end:
                     raise ValueError(f"{path}, line {began}: the record that begins here has no end ({self.end})")
@@ -331,8 +331,8 @@ class _Tagged:
                         f"{self.start}"
                     )
                 continue
-            assert found is not None
-            record.setdefault(tag, []).append(found[2].strip())
+            assert match is not None
+            record.setdefault(tag, []).append(match[2].strip())
         if record is not None and self.end:
             raise ValueError(f"{path} is cut off: the record that begins in line {began} has no end ({self.end})")
         if record is not None and "SO" not in record:  # the last of its fields
@@ -343,18 +343,18 @@ class _Tagged:
             raise ValueError(f"{path} is cut off after line {number}: its last line ({self.last}) is missing")
 
     def _values(self, record: Mapping[str, list[str]]) -> dict[str, Any]:
-        found = _first(record, self.fields)
+        values = _first(record, self.fields)
         if self.name == "Web of Science":  # its keywords are one value, over several lines
-            found["keywords"] = " ".join(found["keywords"] or ())
+            values["keywords"] = " ".join(values["keywords"] or ())
         if self.name == "MEDLINE":
-            found["doi"] = next((one for name in ("LID", "AID") for one in record.get(name, ()) if "[doi]" in one), "")
-            found["mesh"] = [one.partition("/")[0].replace("*", "") for one in found["mesh"] or ()]
+            values["doi"] = next((one for name in ("LID", "AID") for one in record.get(name, ()) if "[doi]" in one), "")
+            values["mesh"] = [one.partition("/")[0].replace("*", "") for one in values["mesh"] or ()]
             groups = [f"{{{one}}}" for one in record.get("CN", ())]
-            found["authors"] = [*(found["authors"] or ()), *groups]
-        return found
+            values["authors"] = [*(values["authors"] or ()), *groups]
+        return values
 
 
-def _wos_table(path: Path) -> Iterator[_Found]:
+def _wos_table(path: Path) -> Iterator[_Record]:
     lines = ((number, line.rstrip("\r\n").split("\t")) for number, line in lines_of(path) if line.strip())
     _, header = next(lines)
     for number, fields in lines:
@@ -365,40 +365,40 @@ def _wos_table(path: Path) -> Iterator[_Found]:
         yield number, _first(dict(zip(header, fields, strict=False)), _WEB_OF_SCIENCE)
 
 
-def _table(path: Path) -> Iterator[_Found]:
+def _table(path: Path) -> Iterator[_Record]:
     rows = csv_rows(path, delimiter_of(path))
     header = [name.strip() for name in next(rows)[1]]
     for line, row in rows:
-        found = _first(dict(zip(header, row, strict=True)), _TABLE)
-        if found["authors"] and ";" not in found["authors"]:  # older files of Scopus: "Blei D.M., Ng A.Y."
-            found["authors"] = _AFTER_INITIAL.split(found["authors"])
-        yield line, found
+        record = _first(dict(zip(header, row, strict=True)), _TABLE)
+        if record["authors"] and ";" not in record["authors"]:  # older files of Scopus: "Blei D.M., Ng A.Y."
+            record["authors"] = _AFTER_INITIAL.split(record["authors"])
+        yield line, record
 
 
-def _json(path: Path) -> Iterator[_Found]:
+def _json(path: Path) -> Iterator[_Record]:
     """Yield works in the format of OpenAlex, or flat records with the same names as in tables."""
     for number, record in json_lines(path):
         if isinstance(record, Fault):
             raise ValueError(f"{path}, line {number} {record.message}")
-        found = _first(record, _TABLE)
+        cells = _first(record, _TABLE)
         inverted = record.get("abstract_inverted_index") or {}
         places = sorted((place, word) for word, all_of in inverted.items() for place in all_of)
         source = (record.get("primary_location") or record.get("host_venue") or {}) or {}
         source = source.get("source") or source
         ids = record.get("ids") or {}
         authors = [one.get("author") or one for one in record.get("authorships") or ()]
-        found |= {
-            "title": found["title"] or record.get("display_name"),
-            "abstract": found["abstract"] or " ".join(word for _, word in places),
-            "year": found["year"] or record.get("publication_year"),
-            "authors": found["authors"] or authors,
-            "journal": found["journal"] or source.get("display_name"),
-            "references": found["references"] or record.get("referenced_works"),
-            "pmid": found["pmid"] or str(ids.get("pmid") or "").rpartition("/")[2],
+        cells |= {
+            "title": cells["title"] or record.get("display_name"),
+            "abstract": cells["abstract"] or " ".join(word for _, word in places),
+            "year": cells["year"] or record.get("publication_year"),
+            "authors": cells["authors"] or authors,
+            "journal": cells["journal"] or source.get("display_name"),
+            "references": cells["references"] or record.get("referenced_works"),
+            "pmid": cells["pmid"] or str(ids.get("pmid") or "").rpartition("/")[2],
         }
         for name in _LISTS:
-            found[name] = [_label(one) for one in found[name] or ()] if isinstance(found[name], list) else found[name]
-        yield number, found | {"key": _label(found["key"] or "")}
+            cells[name] = [_label(one) for one in cells[name] or ()] if isinstance(cells[name], list) else cells[name]
+        yield number, cells | {"key": _label(cells["key"] or "")}
 
 
 def _label(one: Any) -> str:
@@ -409,32 +409,32 @@ def _label(one: Any) -> str:
     return str(one).removeprefix("https://openalex.org/")
 
 
-def _pubmed_xml(path: Path) -> Iterator[_Found]:
-    for number, (kind, one) in enumerate(pubmed.citations(path, pubmed.BIBLIOGRAPHIC), 1):
-        if not isinstance(one, pubmed.Citation):
+def _pubmed_xml(path: Path) -> Iterator[_Record]:
+    for number, (kind, citation) in enumerate(pubmed.citations(path, pubmed.BIBLIOGRAPHIC), 1):
+        if not isinstance(citation, pubmed.Citation):
             if kind == "PubmedBookArticle":
                 yield f"record {number}", {}
             continue
-        of = {name: [value.decode() for value in values] for name, values in one.found.items()}
+        of = {name: [value.decode() for value in values] for name, values in citation.found.items()}
         ids = dict(zip(of.get("type of id", ()), of.get("id", ()), strict=False))
         yield (
             f"record {number}",
             {
-                "title": one.title.decode(),
-                "abstract": one.abstract.decode(),
-                "year": one.year,
+                "title": citation.title.decode(),
+                "abstract": citation.abstract.decode(),
+                "year": citation.year,
                 "authors": of.get("author"),
                 "journal": of.get("journal"),
                 "keywords": of.get("keyword"),
-                "mesh": one.mesh,
+                "mesh": citation.mesh,
                 "references": of.get("reference"),
                 "doi": ids.get("doi"),
-                "pmid": one.pmid,
+                "pmid": citation.pmid,
             },
         )
 
 
-def _bibtex(path: Path) -> Iterator[_Found]:
+def _bibtex(path: Path) -> Iterator[_Record]:
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import DuplicateBlockKeyBlock, Entry
     from pylatexenc.latex2text import LatexNodes2Text
@@ -450,16 +450,16 @@ def _bibtex(path: Path) -> Iterator[_Found]:
         why = " ".join(str(getattr(block.error, "abort_reason", block.error)).split()).rstrip(".")
         raise ValueError(f"{path}, line {(block.start_line or 0) + 1}: this entry is damaged or cut off: {why}")
     for entry in sorted((one for one in entries if isinstance(one, Entry)), key=lambda one: one.start_line or 0):
-        found = _first({field.key.lower(): str(field.value) for field in entry.fields}, _BIBTEX)
-        names = [one.strip() for one in re.split(r"\s+and\s+", found["authors"] or "")]
-        plain: dict[str, Any] = {name: decode(value) for name, value in found.items() if value}
+        values = _first({field.key.lower(): str(field.value) for field in entry.fields}, _BIBTEX)
+        names = [one.strip() for one in re.split(r"\s+and\s+", values["authors"] or "")]
+        plain: dict[str, Any] = {name: decode(value) for name, value in values.items() if value}
         if ";" not in plain.get("keywords", ";"):
             plain["keywords"] = plain["keywords"].replace(",", ";")
         plain["authors"] = [f"{{{decode(one)}}}" if re.fullmatch("{.*}", one) else decode(one) for one in names]
         yield (entry.start_line or 0) + 1, plain | {"key": entry.key}
 
 
-_READERS: dict[str, Callable[[Path], Iterator[_Found]]] = {
+_READERS: dict[str, Callable[[Path], Iterator[_Record]]] = {
     ".ris": _Tagged("RIS", re.compile(r"([A-Z][A-Z0-9])  ?- ?(.*)"), "TY", "ER", _RIS).read,
     ".nbib": _Tagged("MEDLINE", re.compile(r"([A-Z]{2,4}) *- (.*)"), "PMID", "", _MEDLINE).read,
     ".wos": _Tagged(

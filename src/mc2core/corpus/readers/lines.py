@@ -60,22 +60,22 @@ class LineReader:
     Raises ValueError if a setting is determined by the model, or if its words were made by a function of the user.
     """
 
-    def __init__(self, like: HasSchema, given: Mapping[str, Any]) -> None:
+    def __init__(self, like: HasSchema, options: Mapping[str, Any]) -> None:
         schema = schema_of(like)
-        layout = _layout(schema, {name: value for name, value in given.items() if value not in (None, [])})
-        self._id = str(given.get("id") or schema.settings.get("id") or "id")
+        layout = _layout(schema, {name: value for name, value in options.items() if value not in (None, [])})
+        self._id = str(options.get("id") or schema.settings.get("id") or "id")
         self._word_counts = layout.word_counts
         plain = layout.tokeniser.for_contexts()
         layout.tokeniser.remembered.most = plain.remembered.most = _REMEMBERED
         content = layout.reader(layout.content, layout.content_kind, layout.tokeniser, is_content=True)
         self._columns: list[Any] = [Names(layout.content, content, schema.words)]
         self._contexts = [*layout.contexts, *schema.vectors]
-        for name, one in layout.contexts.items():
-            known = schema.columns[name]
+        for name, context in layout.contexts.items():
+            values = schema.columns[name]
             self._columns.append(
-                Numbers(one.column, one.kind, layout.missing, layout.date_format)
-                if known is None
-                else Names(one.column, layout.reader(one.column, one.kind, plain), known, POOLED)
+                Numbers(context.column, context.kind, layout.missing, layout.date_format)
+                if values is None
+                else Names(context.column, layout.reader(context.column, context.kind, plain), values, POOLED)
             )
         projection = projection_of(like.imported)
         self._columns += [
@@ -86,18 +86,18 @@ class LineReader:
         for column in self._columns[1:]:
             column.append(column.parse(None, None))
         content, contexts = self._take()
-        names = {name: known for name, known in schema.columns.items() if known is not None}
-        self._like = Corpus(content, schema.words, contexts, context_names=names)
-        self._like.imported = like.imported
-        named = [one.partition(":")[0].partition("=")[0] for one in given.get("contexts") or ()]
-        #: keys named by ``given`` that no line has had so far, by their kind
-        self.unseen = {f"context {name!r}": layout.contexts[name].column for name in named if name in layout.contexts}
-        if given.get("id"):
+        names = {name: values for name, values in schema.columns.items() if values is not None}
+        self._template = Corpus(content, schema.words, contexts, context_names=names)
+        self._template.imported = like.imported
+        stated = [one.partition(":")[0].partition("=")[0] for one in options.get("contexts") or ()]
+        #: keys named by ``options`` that no line has had so far, by their kind
+        self.unseen = {f"context {name!r}": layout.contexts[name].column for name in stated if name in layout.contexts}
+        if options.get("id"):
             self.unseen["the id"] = self._id
 
     def read(self, lines: Iterable[Line]) -> Documents:
         """Return the documents of some lines, in order; blank lines are skipped."""
-        found = Documents(None, [], [], [])
+        documents = Documents(None, [], [], [])
         for number, line in lines:
             if isinstance(line, bytes) and not line.strip():
                 continue
@@ -106,52 +106,52 @@ class LineReader:
                 keys = ", ".join(record)[:200]
                 record = Fault(f"has no key {self._columns[0].column!r}, which holds the words (keys: {keys!r})")
             if isinstance(record, Fault):
-                found.bad.append(BadRow(number, None, *record))
+                documents.bad.append(BadRow(number, None, *record))
                 continue
             if self.unseen:
-                self.unseen = {what: key for what, key in self.unseen.items() if key not in record}
+                self.unseen = {source: key for source, key in self.unseen.items() if key not in record}
             row = list[Any]()
             try:
                 for one in self._columns:
                     row.append(one.parse(record.get(one.column), number))
             except ValueError as error:
-                found.bad.append(BadRow(number, self._columns[len(row)].column, str(error)))
+                documents.bad.append(BadRow(number, self._columns[len(row)].column, str(error)))
                 continue
             for one, cell in zip(self._columns, row, strict=True):
                 one.append(cell)
-            found.lines.append(number)
-            found.ids.append(record.get(self._id))
-        return found._replace(corpus=self._like.with_documents(*self._take())) if found.lines else found
+            documents.lines.append(number)
+            documents.ids.append(record.get(self._id))
+        return documents._replace(corpus=self._template.with_documents(*self._take())) if documents.lines else documents
 
     def _take(self) -> tuple[sp.csr_matrix, dict[str, Any]]:
         """Return counts and contexts of the rows so far."""
         content, *contexts = [one.take() for one in self._columns]
         return damped(content, self._word_counts), dict(zip(self._contexts, contexts, strict=True))
 
-    def without(self, found: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
-        """Move documents whose contexts are ``wrong``, by number, from the corpus of ``found`` to its bad lines."""
-        if not wrong or found.corpus is None:
-            return found
+    def without(self, documents: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
+        """Move documents whose contexts are ``wrong``, by number, from the corpus of ``documents`` to its bad lines."""
+        if not wrong or documents.corpus is None:
+            return documents
         column_of = {name: one.column for name, one in zip(self._contexts, self._columns[1:], strict=True)}
-        bad = [BadRow(found.lines[j], column_of[name], why) for j, (name, why) in wrong.items()]
-        kept = [j for j in range(len(found.lines)) if j not in wrong]
+        bad = [BadRow(documents.lines[j], column_of[name], why) for j, (name, why) in wrong.items()]
+        valid = [j for j in range(len(documents.lines)) if j not in wrong]
         return Documents(
-            found.corpus.subset(np.array(kept)) if kept else None,
-            [found.lines[j] for j in kept],
-            [found.ids[j] for j in kept],
-            sorted([*found.bad, *bad], key=lambda one: one.place),
+            documents.corpus.subset(np.array(valid)) if valid else None,
+            [documents.lines[j] for j in valid],
+            [documents.ids[j] for j in valid],
+            sorted([*documents.bad, *bad], key=lambda one: one.place),
         )
 
 
-def _layout(schema: Schema, given: Mapping[str, Any]) -> Layout:
+def _layout(schema: Schema, options: Mapping[str, Any]) -> Layout:
     """Return the columns of words and contexts in a line."""
-    known = [*given, *(schema.settings if schema.form == TABLE else ())]
-    if not any(kind in known for kind in CONTENT_KINDS):
-        given = {**given, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
-    settings, _ = align(replace(schema, unused={}), TABLE, given)
+    names = [*options, *(schema.settings if schema.form == TABLE else ())]
+    if not any(kind in names for kind in CONTENT_KINDS):
+        options = {**options, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
+    settings, _ = align(replace(schema, unused={}), TABLE, options)
     stated = parse_contexts(settings["contexts"])
-    others = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in stated]
-    return layout_of(complete(settings | {"contexts": [*settings["contexts"], *others]}))
+    other_contexts = [f"{name}={name}:{schema.kind_of(name)}" for name in schema.columns if name not in stated]
+    return layout_of(complete(settings | {"contexts": [*settings["contexts"], *other_contexts]}))
 
 
 def batches_of_lines(stream: IO[bytes], most: int) -> Iterator[list[Line]]:
@@ -180,13 +180,13 @@ def _lines(descriptor: int) -> Iterator[Line | None]:
         chunk = os.read(descriptor, _CHUNK)
         if not chunk:
             break
-        *ended, rest = chunk.split(b"\n")
+        *ended, tail = chunk.split(b"\n")
         for end in ended:
             number += 1
             yield number, b"".join([*begun, end]) if length + len(end) <= MAX_LINE_BYTES else too_long
             begun, length = [], 0
-        length += len(rest)
-        begun = [*begun, rest] if length <= MAX_LINE_BYTES else []
+        length += len(tail)
+        begun = [*begun, tail] if length <= MAX_LINE_BYTES else []
     if length:
         yield number + 1, b"".join(begun) if length <= MAX_LINE_BYTES else too_long
 
@@ -196,15 +196,15 @@ class _Vectors:
 
     def __init__(self, column: str, length: int, projection: Projection | None) -> None:
         self.column, self._length, self._values = column, length, list[list[float]]()
-        self._projection, self._given = projection, length if projection is None else projection.length
+        self._projection, self._input_length = projection, length if projection is None else projection.length
         self.append = self._values.append
 
     def parse(self, value: Any, place: Any) -> list[float]:
         """Parse a list of numbers, NaN for null. Raises ValueError if it has another length or type."""
         if value is None:
             return [np.nan] * self._length
-        if not isinstance(value, list) or len(value) != self._given:
-            raise ValueError(f"found {shown(value)}; a list of {self._given} numbers, or null, is needed")
+        if not isinstance(value, list) or len(value) != self._input_length:
+            raise ValueError(f"found {shown(value)}; a list of {self._input_length} numbers, or null, is needed")
         numbers = [parse_number(one) for one in value]
         if self._projection is None:
             return numbers
@@ -215,6 +215,6 @@ class _Vectors:
 
     def take(self) -> np.ndarray:
         """Return the vectors so far, (J, D) float64 with NaN for missing coordinates, and start again."""
-        taken = np.array(self._values, np.float64)
+        vectors = np.array(self._values, np.float64)
         self._values.clear()
-        return taken
+        return vectors

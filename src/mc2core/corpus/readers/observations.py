@@ -31,35 +31,35 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     Raises ValueError if the column of documents or of observations is missing or given twice, if a row has no document
     or number, if a number has the wrong kind, or if a row contradicts an earlier row of its document.
     """
-    given, document = settings.get("observations", ()), settings.get("document")
-    numbers = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+    setting, document = settings.get("observations", ()), settings.get("document")
+    numbers = [name.strip() for name in setting.split(",")] if isinstance(setting, str) else list(setting)
     if not (numbers and all(numbers) and document):
         raise ValueError("give both --document COLUMN and --observations COLUMN,... (one observation per row)")
-    for place, name in enumerate(numbers):
-        if name in numbers[:place]:
+    for index, name in enumerate(numbers):
+        if name in numbers[:index]:
             raise ValueError(f"--observations names {name!r} twice")
     kind = choice("kind", settings.get("kind", "numbers"), CONTENT_KINDS)
     shared = "contexts", "separators", "date_format", "missing", "labels", "keep", "rare"
-    known = {name: settings[name] for name in shared if name in settings}
+    shared_settings = {name: settings[name] for name in shared if name in settings}
     # rows of documents are read like other tables: the name of each document is its only word and its id
-    layout = layout_of(complete({"bag": document, "id": document, **known}))
-    seen = _Seen([column for column in layout.columns if column != document])
+    layout = layout_of(complete({"bag": document, "id": document, **shared_settings}))
+    collector = _Seen([column for column in layout.columns if column != document])
     number = partial(_number, missing=layout.missing, kind=kind, decimal_comma=has_decimal_commas(path))
     columns = [_Column(document, partial(_name, missing=layout.missing)), *(_Column(name, number) for name in numbers)]
-    columns += [_Column(name, lambda cell, place: cell) for name in seen.columns]
+    columns += [_Column(name, lambda cell, place: cell) for name in collector.columns]
     rows = rows_or_faults(path, [one.column for one in columns])
-    n_rows = gather(rows, columns, partial(seen.add, len(numbers)), bad, "observations")
+    n_rows = gather(rows, columns, partial(collector.add, len(numbers)), bad, "observations")
     bad.check(str(path), n_rows)
-    if not seen.of:
+    if not collector.of:
         raise ValueError(f"{path} has no observation")
-    found, dropped = corpus_of_rows(
-        Corpus, str(path), seen.rows(layout), layout, decimal_comma=has_decimal_commas(path)
+    cells, dropped = corpus_of_rows(
+        Corpus, str(path), collector.rows(layout), layout, decimal_comma=has_decimal_commas(path)
     )
     if bad.number:
         dropped = [Dropped("observations", bad.number, "bad rows"), *dropped]
     corpus = Corpus.from_observations(
-        np.array(seen.values).reshape(-1, len(numbers)), np.array(seen.of), found.contexts, found.labels,
-        found.documents, kind=kind, names=numbers, context_names=found.context_names, label_names=found.label_names,
+        np.array(collector.values).reshape(-1, len(numbers)), np.array(collector.of), cells.contexts, cells.labels,
+        cells.documents, kind=kind, names=numbers, context_names=cells.context_names, label_names=cells.label_names,
     )  # fmt: skip
     return corpus, dropped
 
@@ -78,11 +78,11 @@ class _Seen:
         Raises ValueError if these cells differ from those in the first row of the document.
         """
         document, values, cells = row[0], row[1 : n_numbers + 1], row[n_numbers + 1 :]
-        number, before, known = self.first.setdefault(document, (len(self.first), place, cells))
-        for column, cell, other in zip(self.columns, cells, known, strict=True):
-            if cell != other and not (cell != cell and other != other):
+        number, before, earlier_cells = self.first.setdefault(document, (len(self.first), place, cells))
+        for column, cell, earlier in zip(self.columns, cells, earlier_cells, strict=True):
+            if cell != earlier and not (cell != cell and earlier != earlier):
                 raise ValueError(
-                    f"{column!r} is {shown(cell)}, but {shown(other)} in {place_text(before)}, of the same document"
+                    f"{column!r} is {shown(cell)}, but {shown(earlier)} in {place_text(before)}, of the same document"
                 )
         self.of.append(number)
         self.values.extend(values)
@@ -90,8 +90,8 @@ class _Seen:
     def rows(self, layout: Layout) -> Iterator[tuple[Any, Sequence[Any]]]:
         """Yield one row per document, in the order of ``layout.columns``."""
         for name, (_, place, cells) in self.first.items():
-            own = dict(zip(self.columns, cells, strict=True))
-            yield place, [[name], *(own.get(column, name) for column in layout.columns[1:])]
+            values = dict(zip(self.columns, cells, strict=True))
+            yield place, [[name], *(values.get(column, name) for column in layout.columns[1:])]
 
 
 class _Column(NamedTuple):

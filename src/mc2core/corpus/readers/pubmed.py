@@ -95,11 +95,11 @@ def citations(
             number += 1
             yield record, _citation(path, values, number)
         else:
-            yield record, [_whole(path, "PMID", pmid) for name, pmid in values if name == "deleted"]
+            yield record, [_integer(path, "PMID", pmid) for name, pmid in values if name == "deleted"]
 
 
 def _citation(path: Path, values: Sequence[tuple[str, bytes]], number: int) -> Citation:
-    found: dict[str, list[bytes]] = {}
+    fields: dict[str, list[bytes]] = {}
     mesh: list[bytes] = []
     major: list[bytes] = []
     descriptor, is_major, has_mesh = b"", False, False
@@ -116,27 +116,27 @@ def _citation(path: Path, values: Sequence[tuple[str, bytes]], number: int) -> C
                     major.append(descriptor)
             descriptor, is_major, has_mesh = b"", False, True
         elif name == "author":
-            groups = [b"{%b}" % group for group in found.pop("collective", ())]
-            found.setdefault(name, []).append(b", ".join([*found.pop("last", groups), *found.pop("fore", ())]))
+            groups = [b"{%b}" % group for group in fields.pop("collective", ())]
+            fields.setdefault(name, []).append(b", ".join([*fields.pop("last", groups), *fields.pop("fore", ())]))
         elif name == "reference":
-            ids = dict(zip(found.pop("type of cited id", ()), found.pop("cited id", ()), strict=False))
-            known = [label + ids[kind] for kind, label in ((b"pubmed", b"PMID:"), (b"doi", b"")) if kind in ids]
-            found.setdefault(name, []).append([*known, *found.pop("cited", ()), b""][0])
+            ids = dict(zip(fields.pop("type of cited id", ()), fields.pop("cited id", ()), strict=False))
+            identifiers = [label + ids[kind] for kind, label in ((b"pubmed", b"PMID:"), (b"doi", b"")) if kind in ids]
+            fields.setdefault(name, []).append([*identifiers, *fields.pop("cited", ()), b""][0])
         else:
-            found.setdefault(name, []).append(value)
-    if "PMID" not in found:
+            fields.setdefault(name, []).append(value)
+    if "PMID" not in fields:
         raise DamagedInput(f"{path}: citation {number} has no PMID")
-    key = _whole(path, "PMID", found["PMID"][0])
+    key = _integer(path, "PMID", fields["PMID"][0])
     return Citation(
         key,
-        _whole(path, f"PMID {key}: version", found.get("version", [b"1"])[0]) * 10**8 + _revised(found),
-        found.get("title", [b""])[0],
-        b" ".join(found.get("abstract", ())).strip(),
-        publication_year(found),
+        _integer(path, f"PMID {key}: version", fields.get("version", [b"1"])[0]) * 10**8 + _revision(fields),
+        fields.get("title", [b""])[0],
+        b" ".join(fields.get("abstract", ())).strip(),
+        publication_year(fields),
         list(map(_plain, mesh)),
         list(map(_plain, major)),
         has_mesh,
-        found,
+        fields,
     )
 
 
@@ -155,7 +155,7 @@ def _plain(name: bytes) -> str:
     return " ".join(name.decode().split())
 
 
-def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
+def _revision(fields: Mapping[str, Sequence[bytes]]) -> int:
     """Return the date of the last revision as yyyymmdd; 0 if it is missing or invalid."""
     match = _DATE.fullmatch(b"-".join(part.strip() for part in fields.get("revised", ())))
     if match is None:
@@ -164,9 +164,9 @@ def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
     return year * 10_000 + month * 100 + day % 100
 
 
-def _whole(path: Path, what: str, found: bytes) -> int:
-    if not _NUMBER.fullmatch(found.strip()):
+def _integer(path: Path, field: str, text: bytes) -> int:
+    if not _NUMBER.fullmatch(text.strip()):
         raise DamagedInput(
-            f"{path}: {what} {found.decode('utf-8', 'replace')[:40]!r} is not a whole number of up to nine digits"
+            f"{path}: {field} {text.decode('utf-8', 'replace')[:40]!r} is not a whole number of up to nine digits"
         )
-    return int(found)
+    return int(text)

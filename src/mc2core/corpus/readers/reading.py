@@ -91,33 +91,34 @@ def read_own(
     from mc2core.corpus.building.settings import OBSERVATIONS, TABLE, UCI, codes_of, complete, stored
     from mc2core.corpus.readers import bibliography
 
-    given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
-    is_table = "document" in given or any(kind in given and given[kind] != bibliography.TEXT for kind in CONTENT_KINDS)
+    options = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
+    contents = [options[kind] for kind in CONTENT_KINDS if kind in options]
+    is_table = "document" in options or any(content != bibliography.TEXT for content in contents)
     works = None if is_table or bibliography.format_of(path) is None else bibliography.read(path)
     name = "" if path.is_dir() or works else path.name.lower()
     form = UCI if _DOCWORD.fullmatch(name) else TABLE
     if form == TABLE and works is None:
         records.form_of(path)  # its ValueError, before one about columns of a file that cannot be read at all
-    contexts, files = _files_apart(given.pop("contexts", ()))
-    given |= {"contexts": contexts} if contexts else {}
-    embedded = given.pop("embeddings", None)
-    if form == TABLE and ("observations" in given or "document" in given):
+    contexts, files = _files_apart(options.pop("contexts", ()))
+    options |= {"contexts": contexts} if contexts else {}
+    embedded = options.pop("embeddings", None)
+    if form == TABLE and ("observations" in options or "document" in options):
         form = OBSERVATIONS
-    for setting in given:
+    for setting in options:
         if setting not in _SETTINGS[form]:
             raise ValueError(f"{setting!r} cannot be used with {path}, which is read as {form}")
-    if "missing" in given:
-        given["missing"] = codes_of(given["missing"])
-    if "stop_words" in given:
-        given["stop_words"] = _stop_words(given["stop_words"])
+    if "missing" in options:
+        options["missing"] = codes_of(options["missing"])
+    if "stop_words" in options:
+        options["stop_words"] = _stop_words(options["stop_words"])
     schema = None if like is None else alignment.schema_of(like)
     if schema is not None and not reads_unused:
         schema = replace(schema, unused={})
     if works is not None:
-        given = _of_works(works, schema, contexts) | given
+        options = _of_works(works, schema, contexts) | options
     if form == OBSERVATIONS and schema is not None:
         raise ValueError(f"{schema.what} has words, but these data are observations; import them without it")
-    used, optional = (given, set[str]()) if schema is None else alignment.align(schema, form, given)
+    used, optional = (options, set[str]()) if schema is None else alignment.align(schema, form, options)
     if form == TABLE and not any(kind in used for kind in CONTENT_KINDS):
         if not path.is_dir():
             raise ValueError(_without_words(path))
@@ -125,7 +126,7 @@ def read_own(
     if form == TABLE:
         used = complete(used)
     bad = BadRows() if bad is None else bad
-    bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
+    bad.allowed, bad.can_allow = whole("skip_bad", options.get("skip_bad", 0), least=0), True
     corpus, dropped = _read(path, form, used, optional, bad, None if schema is None else schema.words, works)
     if schema is None and corpus.content.nnz == 0 and not (corpus.contexts or files):
         raise ValueError(f"{path}: no document has a word, and there is no context")
@@ -189,9 +190,9 @@ def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequen
         return settings
     if schema.form == TABLE and schema.settings.get("text") == settings["text"]:
         return {}
-    known = schema.columns.keys() | schema.unused.keys()
+    available = schema.columns.keys() | schema.unused.keys()
     contexts = [text for name, text in zip(parse_contexts(settings["contexts"]), settings["contexts"], strict=True)
-                if name in known]  # fmt: skip
+                if name in available]  # fmt: skip
     return {name: settings[name] for name in ("text", "id", "keep")} | {"contexts": contexts}
 
 
@@ -201,11 +202,11 @@ def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     files: dict[str, Path] = {}
     columns = []
     for text in contexts:
-        given, _, kind = text.rpartition(":")
+        source, _, kind = text.rpartition(":")
         if kind != "vector":
             columns.append(text)
             continue
-        name, _, path = given.partition("=")
+        name, _, path = source.partition("=")
         if not path.lower().endswith(".npy"):
             raise ValueError(f"context {text!r} is a vector: it must have the form NAME=FILE.npy:vector")
         if name in files:
@@ -258,11 +259,11 @@ def is_file_of_words(stop_words: Any) -> bool:
     return isinstance(stop_words, str) and bool(Path(stop_words).suffix or os.sep in stop_words)
 
 
-def _stop_words(wanted: str) -> str | list[str]:
+def _stop_words(source: str) -> str | list[str]:
     """Return a language or "none" unchanged, or the words of a file."""
     from mc2core.corpus.readers import table
 
-    return table.read_vocabulary(wanted) if is_file_of_words(wanted) else wanted
+    return table.read_vocabulary(source) if is_file_of_words(source) else source
 
 
 def notes_of(corpus: Corpus) -> list[str]:

@@ -70,8 +70,8 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
             if len(block):
                 is_ordered &= bool(last <= block[0, 0] and (np.diff(block[:, 0]) >= 0).all())
                 last = block[-1, 0]
-            seen, n_seen = np.unique(block[:, 0], return_counts=True)
-            lengths[seen - 1] += n_seen
+            present, n_seen = np.unique(block[:, 0], return_counts=True)
+            lengths[present - 1] += n_seen
     if n_read != n_entries:
         raise ValueError(f"{path} has {counted(n_read, 'entries')}, but line 3 announces {n_entries:,}")
     documents, indices, counts = (numbers.all() for numbers in columns)
@@ -103,9 +103,9 @@ def _vocabulary_beside(path: Path) -> Path:
             f"{path} does not begin as an export of PubMed or Web of Science, and is not named docword.<name>.txt or "
             ".txt.gz, so its vocabulary file must be given"
         )
-    wanted = path.with_name(f"vocab{match[1]}")
-    beside = (one for one in path.parent.iterdir() if one.name.lower() == wanted.name.lower())
-    return wanted if wanted.is_file() else next(beside, wanted)
+    expected = path.with_name(f"vocab{match[1]}")
+    beside = (one for one in path.parent.iterdir() if one.name.lower() == expected.name.lower())
+    return expected if expected.is_file() else next(beside, expected)
 
 
 def _is_packed(path: Path) -> bool:
@@ -114,10 +114,10 @@ def _is_packed(path: Path) -> bool:
 
 
 def _size(path: Path, stream: IO[bytes], line: int) -> int:
-    found = stream.readline(100).strip()
-    if not re.fullmatch(rb"[0-9]{1,10}", found) or int(found) > _MAX_SIZE:
-        raise ValueError(f"{path}, line {line} is {found[:40]!r}; one whole number up to {_MAX_SIZE} is needed")
-    return int(found)
+    text = stream.readline(100).strip()
+    if not re.fullmatch(rb"[0-9]{1,10}", text) or int(text) > _MAX_SIZE:
+        raise ValueError(f"{path}, line {line} is {text[:40]!r}; one whole number up to {_MAX_SIZE} is needed")
+    return int(text)
 
 
 def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
@@ -133,7 +133,7 @@ def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
 
 def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n_words: int) -> None:
     """Raise ValueError if an entry of the block, whose first is in this line, is out of range."""
-    for column, lowest, highest, what in (
+    for column, lowest, highest, quantity in (
         (0, 1, n_documents, "document"),
         (1, 1, n_words, "word"),
         (2, 0, _MAX_SIZE, "count"),
@@ -141,7 +141,7 @@ def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n
         bad = np.flatnonzero((block[:, column] < lowest) | (block[:, column] > highest))
         if len(bad):
             raise ValueError(
-                f"{path}, line {line + bad[0]} has the {what} {block[bad[0], column]}; "
+                f"{path}, line {line + bad[0]} has the {quantity} {block[bad[0], column]}; "
                 f"it must lie between {lowest} and {highest}"
             )
 
@@ -168,9 +168,9 @@ def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
             try:
                 block = np.loadtxt(rows, "i8,i8,i8", comments=None, ndmin=1, max_rows=_BLOCK)
             except (ValueError, DeprecationWarning):
-                found = text[:60].strip()
+                excerpt = text[:60].strip()
                 raise ValueError(
-                    f"{path}, line {line} is {found!r}; three whole numbers are needed: document, word, count"
+                    f"{path}, line {line} is {excerpt!r}; three whole numbers are needed: document, word, count"
                 ) from None
         refuse_bomb(path, size, GZIP_RATIO)
         yield block.view(np.int64).reshape(-1, 3)
