@@ -4,10 +4,11 @@ Corpora are drawn from the model (:mod:`benchmarks.recovery`). Each document bel
 differ between clusters. Recommended clusters are matched one to one to drawn clusters if their Jaccard index is at
 least one half. Topics are matched to drawn topics if their words overlap by at least one half (Bhattacharyya's
 coefficient). There is one row per length of documents, number of chains and model (with or without a document level).
-It has the coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group. The
-columns "said, true" compare a mean probability with the true frequency. For pairs, it is the probability that two
-documents are in one cluster, over pairs with a probability above one half. For new documents, it is the probability of
-the recommended cluster. The words of topics are drawn with the default prior of the model (.01) or another prior.
+It has the coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group.
+The columns "predicted, actual" compare a mean probability with the true frequency. For pairs, it is the probability
+that two documents are in one cluster, over pairs with a probability above one half. For new documents, it is the
+probability of the recommended cluster. The words of topics are drawn with the default prior of the model (.01) or
+another prior.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from mc2core.posterior.consensus import COUNTED, n_main
 _MIN_JACCARD, _MIN_OVERLAP = 0.5, 0.5
 _GROUPS = "first", "second"
 _KINDS = "clusters", "topics", "cluster share", "cluster effect", "topic share", "topic effect"
-_SAID = "pairs of documents", "new documents"
+_PREDICTED = "pairs of documents", "new documents"
 _NEW = 100
 
 
@@ -87,15 +88,15 @@ def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iter
     together = np.mean([one[:, None] == one for one in posterior.clusterings], axis=0)
     first, second = np.nonzero(np.triu(together > 0.5, 1))
     known = truth[: len(together)]
-    for said, holds in zip(together[first, second], known[first] == known[second], strict=True):
-        yield {"of": _SAID[0], "holds": holds, "said": said}
+    for predicted, holds in zip(together[first, second], known[first] == known[second], strict=True):
+        yield {"of": _PREDICTED[0], "holds": holds, "predicted": predicted}
     assert posterior.hierarchy is not None
     size = posterior.hierarchy.recommended
     cluster, probability = posterior.assign(new, cut=size)
     counts = np.zeros((size, truth.max() + 1))
     np.add.at(counts, (posterior.hierarchy.cut(size), known), 1.0)
-    for one, said, own in zip(cluster, probability.max(axis=1), truth[len(known) :], strict=True):
-        yield {"of": _SAID[1], "holds": counts[one].argmax() == own, "said": said}
+    for one, predicted, own in zip(cluster, probability.max(axis=1), truth[len(known) :], strict=True):
+        yield {"of": _PREDICTED[1], "holds": counts[one].argmax() == own, "predicted": predicted}
 
 
 def _matched_topics(posterior: Posterior, corpus: Corpus, topic: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -128,15 +129,17 @@ def main() -> None:
     parser.add_argument("--word-priors", type=float, nargs="+", default=[0.01, 0.1], help="by which words are drawn")
     parser.add_argument("--seeds", type=int, default=20, help="corpora for each row (default 20)")
     given = parser.parse_args()
-    print(f"| document level | words | their prior | chains | {' | '.join((*_KINDS, *_SAID))} |")
-    print("|---" * (4 + len(_KINDS) + len(_SAID)) + "|")
+    print(f"| document level | words | their prior | chains | {' | '.join((*_KINDS, *_PREDICTED))} |")
+    print("|---" * (4 + len(_KINDS) + len(_PREDICTED)) + "|")
     cells_of = product((True, False), given.lengths, given.word_priors, given.chains)
     for document_level, length, words_prior, chains in cells_of:
         table = pd.DataFrame(rows(length, chains, document_level, words_prior, range(given.seeds))).groupby("of")
-        told = table["holds"].agg(["size", "mean"]).reindex(_KINDS)
-        cells = ["" if np.isnan(size) else f"{mean:.2f} of {size:.0f}" for size, mean in told.itertuples(index=False)]
-        said = table[["said", "holds"]].mean().reindex(_SAID)
-        cells += [f"{one:.2f}, {share:.2f}" for one, share in said.itertuples(index=False)]
+        coverage = table["holds"].agg(["size", "mean"]).reindex(_KINDS)
+        cells = [
+            "" if np.isnan(size) else f"{mean:.2f} of {size:.0f}" for size, mean in coverage.itertuples(index=False)
+        ]
+        predicted = table[["predicted", "holds"]].mean().reindex(_PREDICTED)
+        cells += [f"{one:.2f}, {share:.2f}" for one, share in predicted.itertuples(index=False)]
         is_there = "yes" if document_level else "no"
         print(f"| {is_there} | {length} | {words_prior:g} | {chains} | {' | '.join(cells)} |", flush=True)
 
