@@ -9,11 +9,11 @@ from scipy.stats import multivariate_t
 
 from mc2core import Corpus
 from mc2core.compute import streams
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings, Visits
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings, ProposalSettings
 
 TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
 K, A, G, B = 3, 0.3, 0.7, 0.5
-VISITS = Visits(n_neighbours=2, list_budget=100, n_proposals=4, uniform_share=0.2, exact_sweeps=())
+VISITS = ProposalSettings(n_neighbours=2, list_budget=100, n_proposals=4, uniform_share=0.2, exact_sweeps=())
 STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
 PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
 

@@ -50,7 +50,7 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Visits:
+class ProposalSettings:
     """Settings of neighbour proposals; see :class:`mc2core.inference.fastex.engine.FastEx`."""
 
     n_neighbours: int
@@ -75,7 +75,7 @@ class ChainSettings:
     inverse_temperature: float = 1.0
     n_proposals: int = 1
     documents_per_round: int = 1
-    visits: Visits = Visits(0, 0, 0, 1.0, ())
+    proposals: ProposalSettings = ProposalSettings(0, 0, 0, 1.0, ())
 
 
 class DocumentCells(NamedTuple):

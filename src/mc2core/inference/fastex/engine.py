@@ -20,7 +20,14 @@ from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import MAX_THREADS, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.inference.base import Engine, State
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, ChainSettings, Visits
+from mc2core.inference.fastex.components import (
+    GAUSS_WISHART,
+    GAUSSIAN,
+    MULTINOMIAL,
+    POISSON,
+    ChainSettings,
+    ProposalSettings,
+)
 from mc2core.inference.fastex.exact import ExactState, table_bytes
 from mc2core.inference.fastex.gauss_wishart import GaussWishartState
 from mc2core.inference.fastex.hashed import HashedState
@@ -102,7 +109,7 @@ class MixtureEngine(Engine):
     def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         kind, settings = self._checked(model, corpus, arrays), self._settings(model)
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.most_clusters}
-        sizes["N"] = settings.visits.n_neighbours
+        sizes["N"] = settings.proposals.n_neighbours
         check_arrays(arrays, {"cluster": Stored("i", "J", below="K"), **kind.described}, sizes)
         with thread_budget(self.threads):
             state = kind.restore(corpus, settings, arrays)
@@ -312,7 +319,9 @@ class FastEx(MixtureEngine):
             COMPONENTS[model.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.inverse_temperature,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
-            Visits(self.n_neighbours, self.list_budget, self.n_proposals, self.uniform_share, tuple(self.exact_sweeps)),
+            ProposalSettings(
+                self.n_neighbours, self.list_budget, self.n_proposals, self.uniform_share, tuple(self.exact_sweeps)
+            ),
         )  # fmt: skip
 
     def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str]) -> type[MixtureState]:
@@ -336,7 +345,7 @@ def choose_proposal(corpus: Corpus, settings: ChainSettings) -> str:
     is_small = table_bytes(corpus, settings.n_clusters) <= MAX_EXACT_BYTES
     if is_small and settings.n_clusters <= MAX_EXACT_CLUSTERS:
         return ExactState.proposal
-    has_neighbours = settings.component == MULTINOMIAL and has_rare_words(corpus, settings.visits.list_budget)
+    has_neighbours = settings.component == MULTINOMIAL and has_rare_words(corpus, settings.proposals.list_budget)
     if has_neighbours and NeighbourState.least_bytes(corpus, settings) <= MAX_NEIGHBOUR_BYTES:
         return NeighbourState.proposal
     return ExactState.proposal if is_small else HashedState.proposal

@@ -29,7 +29,7 @@ from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
     ChainSettings,
     ClusterSizes,
-    Visits,
+    ProposalSettings,
     document_columns,
 )
 from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState, table_bytes
@@ -508,17 +508,17 @@ _ROUND = 1000  # number of documents per round of choices in advance, with sever
 _CHOICE_BLOCK = 125  # number of documents per task within a round
 
 
-def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
+def bytes_needed(corpus: Corpus, n_clusters: int, proposals: ProposalSettings) -> dict[str, int]:
     """Return the largest number of bytes of each data structure, in addition to the corpus.
 
     Index, counts and exact tables are never in memory at the same time.
     """
     content = corpus.content
     return {
-        "graph": 4 * visits.n_neighbours * corpus.n_documents,
+        "graph": 4 * proposals.n_neighbours * corpus.n_documents,
         "index": index_bytes(content),
         "counts": MAX_BYTES_PER_CELL * content.nnz + 24 * n_clusters,
-        "exact": table_bytes(corpus, n_clusters) + BYTES_PER_CLUSTER * n_clusters if visits.exact_sweeps else 0,
+        "exact": table_bytes(corpus, n_clusters) + BYTES_PER_CLUSTER * n_clusters if proposals.exact_sweeps else 0,
     }
 
 
@@ -547,31 +547,31 @@ class NeighbourState(CountedState):
         self.clusters = ClusterSizes(*np.zeros((3, settings.n_clusters), np.int64))
         self.constants = VisitConstants(
             **evidence_constants(corpus, settings),
-            n_proposals=settings.visits.n_proposals,
-            uniform_share=settings.visits.uniform_share,
+            n_proposals=settings.proposals.n_proposals,
+            uniform_share=settings.proposals.uniform_share,
         )
         self.redone = np.zeros(1, np.int64)
         self._sum_up()
 
     @classmethod
     def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
-        return most_at_once(bytes_needed(corpus, settings.n_clusters, settings.visits))
+        return most_at_once(bytes_needed(corpus, settings.n_clusters, settings.proposals))
 
     @classmethod
     def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
-        parts = bytes_needed(corpus, settings.n_clusters, settings.visits)
+        parts = bytes_needed(corpus, settings.n_clusters, settings.proposals)
         remedy = {"graph": "use a smaller n_neighbours", "exact": "use exact_sweeps=[] or fewer clusters"}
         what = f"proposal='neighbours' with {corpus.n_documents} documents and {settings.n_clusters} clusters"
         memory.need(most_at_once(parts), what, remedy.get(max(parts, key=parts.__getitem__), "use fewer documents"))
-        if settings.visits.exact_sweeps:
+        if settings.proposals.exact_sweeps:
             refuse_large_counts(corpus, cls.proposal)
 
     @classmethod
     def start(
         cls, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, seed: int, pool: Executor | None
     ) -> Self:
-        visits = settings.visits
-        graph = find_neighbours(corpus.content, visits.n_neighbours, visits.list_budget, seed, pool)
+        proposals = settings.proposals
+        graph = find_neighbours(corpus.content, proposals.n_neighbours, proposals.list_budget, seed, pool)
         return cls(corpus, settings, cluster, graph)
 
     @classmethod
@@ -623,7 +623,7 @@ class NeighbourState(CountedState):
 
         During an exact sweep, the tables of exact scores replace the sparse counts to save memory.
         """
-        if iteration not in self.settings.visits.exact_sweeps:
+        if iteration not in self.settings.proposals.exact_sweeps:
             super().iterate(corpus, iteration, key, moves, pool)
             return
         self.slots = empty_table(0)

@@ -571,6 +571,8 @@ def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, flo
 
 def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> RunResult:
     """Return the result of a complete or stopped run; a chain without samples contributes its current state."""
+    import pandas as pd  # takes a third of the time to import mc2core
+
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
     samples = [

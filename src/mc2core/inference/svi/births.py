@@ -251,7 +251,7 @@ def _tried(
     counted.tau.n_km = factor * state.tau.n_km
     counted.group_weights = state.law.posterior(factor * state.n_k, state.concentrations().mean[GROUP])
     of_topics = counted.topic_divergence(documents.pool) if of_topics is None else of_topics
-    _, candidates, bound = documents.visit(counted, of_topics)
+    _, candidates, bound = documents.local_step(counted, of_topics)
     return Trial(state, place, counted, candidates, bound, of_topics)
 
 

@@ -72,37 +72,37 @@ def near_topics(state: Globals) -> np.ndarray:
 
 
 @kernel
-def add_local_gains(cells, words, visit, pairs, prior_of_pair, first, last):
+def add_local_gains(cells, words, candidates, pairs, prior_of_pair, first, last):
     """Return the change of the bound of documents first..last-1 for each merge of two topics, (P,), without words."""
     gains = np.zeros(len(pairs))
     for j in range(first, last):
-        for i in range(visit.cluster.shape[1]):
-            share = visit.share[j, i]
+        for i in range(candidates.cluster.shape[1]):
+            share = candidates.share[j, i]
             if share < MIN_SHARE:
                 continue
-            k, n = visit.cluster[j, i], visit.counts[j, i]
+            k, n = candidates.cluster[j, i], candidates.counts[j, i]
             for p in range(len(pairs)):
                 one, other = pairs[p]
                 if n[one] == 0.0 and n[other] == 0.0:
                     continue
                 change = log_rising_factorial(prior_of_pair[k, p], n[one] + n[other])
-                change -= log_rising_factorial(visit.prior[k, one], n[one])
-                change -= log_rising_factorial(visit.prior[k, other], n[other])
+                change -= log_rising_factorial(candidates.prior[k, one], n[one])
+                change -= log_rising_factorial(candidates.prior[k, other], n[other])
                 gains[p] += share * change
-                if visit.theta[j, i, one] == 0.0 or visit.theta[j, i, other] == 0.0:
+                if candidates.theta[j, i, one] == 0.0 or candidates.theta[j, i, other] == 0.0:
                     continue
                 for c in range(cells.indptr[j], cells.indptr[j + 1]):
-                    if visit.best[c, i] < 0:
-                        u, factor = cells.indices[c], visit.ratio[c, i]
-                        g = factor * words.weights[u, one] * visit.theta[j, i, one]
-                        h = factor * words.weights[u, other] * visit.theta[j, i, other]
+                    if candidates.best[c, i] < 0:
+                        u, factor = cells.indices[c], candidates.ratio[c, i]
+                        g = factor * words.weights[u, one] * candidates.theta[j, i, one]
+                        h = factor * words.weights[u, other] * candidates.theta[j, i, other]
                         if g > 0.0 and h > 0.0:
                             gains[p] -= g * np.log1p(h / g) + h * np.log1p(g / h)
     return gains
 
 
 def topic_gains(
-    state: Globals, documents: SampledDocuments, words: WordScores, visit: Candidates, pairs: np.ndarray
+    state: Globals, documents: SampledDocuments, words: WordScores, candidates: Candidates, pairs: np.ndarray
 ) -> np.ndarray:
     """Return the change of the bound for each merge of two topics, (P,), in nats.
 
@@ -128,7 +128,7 @@ def topic_gains(
     cells = BatchCells(batch.indptr, batch.indices, batch.counts)
     local = in_blocks(
         documents.pool,
-        lambda first, last: add_local_gains(cells, words, visit, pairs, prior, first, last),
+        lambda first, last: add_local_gains(cells, words, candidates, pairs, prior, first, last),
         batch.n_documents,
         _DOCUMENT_BLOCK,
     )
@@ -183,9 +183,9 @@ class UnionScore:
         )
 
 
-def cluster_gains(state: Globals, visit: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def cluster_gains(state: Globals, candidates: Candidates, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Return all pairs of clusters, (P, 2), and a lower bound on the gain of each merge in nats, (P,)."""
-    shares, score = visit.shares, UnionScore(state, state.n_k, state.tau.n_km, state.natural)
+    shares, score = candidates.shares, UnionScore(state, state.n_k, state.tau.n_km, state.natural)
     pairs, gains = [], []
     for k in range(state.n_clusters - 1):
         others = np.arange(k + 1, state.n_clusters)
@@ -271,7 +271,7 @@ class SampledDocuments:
         size = n if is_full else min(n, _MAX_SAMPLE, by_tokens)
         return cls(take_batch(corpus, state.contexts, np.arange(size) * n // size), n / size, pool, is_full)
 
-    def visit(self, state: Globals, of_topics: float | None = None) -> Visited:
+    def local_step(self, state: Globals, of_topics: float | None = None) -> LocalResult:
         """Compute the local posteriors of the documents, and the bound, under the global parameters of ``state``.
 
         ``of_topics`` is as in :meth:`.Globals.divergence`.
@@ -281,9 +281,9 @@ class SampledDocuments:
         kept = (level.local_cluster, level.local_counts) if self.is_full else None
         held = np.full(self.batch.n_documents, -1)
         own = level.prior(state.tau), level.document_concentration, held, kept
-        candidates = document_level.visit_batch(self.batch, words, expected, *own, self.pool)
+        candidates = document_level.update_batch(self.batch, words, expected, *own, self.pool)
         evidence = self.scale * float(candidates.log_evidence.sum())
-        return Visited(words, candidates, evidence - state.divergence(self.pool, of_topics))
+        return LocalResult(words, candidates, evidence - state.divergence(self.pool, of_topics))
 
     def with_omega(self, state: Globals) -> Proposal:
         """Return a copy of the state with its bound.
@@ -291,18 +291,18 @@ class SampledDocuments:
         With mini-batches, omega (if it is learnt) is first updated by a few steps, each followed by a local step.
         """
         trial = state.copy()
-        level, visited = trial.theta, self.visit(trial)
+        level, result = trial.theta, self.local_step(trial)
         for _ in range(0 if self.is_full or level.omega_prior is None else _STEPS_OF_OMEGA):
-            local = visited.candidates.local(self.batch.lengths)
-            of_document = document_level.tables_of(local, visited.candidates.prior, is_uncertain=True)[1]
+            local = result.candidates.local(self.batch.lengths)
+            of_document = document_level.tables_of(local, result.candidates.prior, is_uncertain=True)[1]
             omega = level.document_concentration
             step = document_level.step_of_omega(level, omega, local, of_document, self.scale, 1.0)
             level.document_concentration = omega * math.exp(step)
-            visited = self.visit(trial)
-        return Proposal(trial, visited.bound)
+            result = self.local_step(trial)
+        return Proposal(trial, result.bound)
 
 
-class Visited(NamedTuple):
+class LocalResult(NamedTuple):
     """Result of a local step on sampled documents: word scores, local posteriors, and the bound in nats."""
 
     words: WordScores
@@ -356,11 +356,11 @@ def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
     now = documents.with_omega(state)
     if len(state.n_m) > 1 and n_epochs(state) >= _EPOCHS_BEFORE_TOPICS:
         pairs = near_topics(state)
-        words, candidates, _ = documents.visit(now.state)
+        words, candidates, _ = documents.local_step(now.state)
         gains = topic_gains(now.state, documents, words, candidates, pairs)
         now = merge_pairs(documents, now, apart(pairs[gains > 0], gains[gains > 0]), of_topics=True)
     if state.n_clusters > 1 and state.model.n_clusters is None:
-        candidates = documents.visit(now.state).candidates
+        candidates = documents.local_step(now.state).candidates
         pairs = apart(*cluster_gains(now.state, candidates, documents.scale))
         now = merge_pairs(documents, now, pairs, of_topics=False)
     state.replace_by(now.state)

@@ -23,7 +23,7 @@ from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.fastex import engine as fastex_engine
-from mc2core.inference.fastex.components import MULTINOMIAL, Visits
+from mc2core.inference.fastex.components import MULTINOMIAL, ProposalSettings
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.neighbours import NeighbourState, _build_index, choose, find_neighbours
@@ -35,7 +35,7 @@ DEFECTS = ["own label inside v", "N for N_i", "stop at the first acceptance", "s
 
 
 def state_of(cluster, n_proposals=4, graph=GRAPH, corpus=TINY, n_clusters=K, eps=EPS):
-    visits = Visits(graph.shape[1], 100, n_proposals, eps, ())
+    visits = ProposalSettings(graph.shape[1], 100, n_proposals, eps, ())
     return NeighbourState(corpus, settings_of(n_clusters=n_clusters, visits=visits), np.array(cluster), graph)
 
 

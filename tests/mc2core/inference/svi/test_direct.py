@@ -27,7 +27,7 @@ from mc2core.inference.svi.local.direct import (
     WordTopics,
     local_step,
     lost_pairs,
-    make_exact,
+    recompute_in_logarithms,
     topic_statistics,
     word_topics,
 )
@@ -96,8 +96,8 @@ class TestStep:
         words = words_of(state, corpus.n_words)
         assert (words.sums == 0).sum() == 5
         mass = np.full(words.sums.shape, 0.5)
-        assert make_exact(words, lost_pairs(words, mass))
-        assert not make_exact(words, lost_pairs(words, mass))
+        assert recompute_in_logarithms(words, lost_pairs(words, mass))
+        assert not recompute_in_logarithms(words, lost_pairs(words, mass))
         n_km, topic_words = topic_statistics(words, mass, None)
         twin = naive_direct(corpus, state, word_mass=0.5)
         np.testing.assert_allclose(words.log_likelihood, twin[4], rtol=1e-10)

@@ -99,7 +99,7 @@ class TestGains:
         for seed in range(3):
             corpus, _, state = small_state(seed, batch_size)
             documents = SampledDocuments.of(corpus, state, None)
-            words, visit, _ = documents.visit(state)
+            words, visit, _ = documents.local_step(state)
             log_psi = dirichlet_logs(state)[1]
             n_topics = len(state.n_m)
             gammas = []  # (share, cluster, words of tokens, their shares of topics)
@@ -138,7 +138,7 @@ class TestGains:
     def test_gains_of_clusters_are_log_marginals(self):
         corpus, _, state = small_state(3, **FIXED | {"group_concentration": 0.6})  # at 1 its logarithm is 0
         documents = SampledDocuments.of(corpus, state, None)
-        visit = documents.visit(state).candidates
+        visit = documents.local_step(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
         assert len(pairs) == len(state.tau.n_km) * (len(state.tau.n_km) - 1) // 2
         shares = visit.shares
@@ -166,7 +166,7 @@ class TestUnions:
         one = svi(document_level=True, max_clusters=3, max_topics=6, document_concentration=20.0)
         state = at_truth(one, corpus, truth, words, topics)
         documents = SampledDocuments.of(corpus, state, None)
-        now = Proposal(state, documents.visit(state).bound)
+        now = Proposal(state, documents.local_step(state).bound)
         for of_topics, size in ((True, 6), (False, 3)):
             for pair in np.argwhere(np.triu(np.ones((size, size)), 1)):
                 assert merge_pairs(documents, now, pair[None], of_topics) is now

@@ -174,7 +174,7 @@ def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
 
 
-def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
+def recompute_in_logarithms(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
     """Compute lse of lost pairs in logarithms, in place. Returns whether any of these pairs is new."""
     new = set(pairs) - likelihoods.exact
     for word, k in sorted(new):
@@ -245,7 +245,7 @@ def local_step(state: Globals, batch: Batch, pool: Executor | None, assign: Assi
     expected = state.expectations(batch.columns)
     words = word_topics(state, state.tau.expected_log_tau(), expected, batch.words, pool)
     documents = assign(batch, words.log_likelihood, expected, pool)
-    while make_exact(words, lost_pairs(words, documents.word_mass)):
+    while recompute_in_logarithms(words, lost_pairs(words, documents.word_mass)):
         documents = assign(batch, words.log_likelihood, expected, pool)
     n_km, topic_words = topic_statistics(words, documents.word_mass, pool)
     return DirectStep(expected, documents, topic_words, words, n_km)

@@ -284,58 +284,58 @@ def _suits(a, n):
 
 
 @inner_kernel
-def _choose(j, n, used, visit):
-    """Write the candidate clusters of document j to its row of ``visit.cluster``.
+def _choose(j, n, used, candidates):
+    """Write the candidate clusters of document j to its row of ``candidates.cluster``.
 
     A document with a fixed cluster has this cluster as its only candidate. New candidates start from the counts ``n``.
     """
-    n_candidates = visit.cluster.shape[1]
-    if visit.held[j] >= 0:
-        is_kept = visit.cluster[j, 0] == visit.held[j]
-        visit.cluster[j, 0] = visit.held[j]
-        visit.cluster[j, 1:] = -1
+    n_candidates = candidates.cluster.shape[1]
+    if candidates.held[j] >= 0:
+        is_kept = candidates.cluster[j, 0] == candidates.held[j]
+        candidates.cluster[j, 0] = candidates.held[j]
+        candidates.cluster[j, 1:] = -1
         if not is_kept:
-            visit.counts[j, 0] = n
+            candidates.counts[j, 0] = n
         return
-    n_clusters = visit.prior.shape[0]
+    n_clusters = candidates.prior.shape[0]
     score, few = np.empty(n_clusters), n[used]
     for k in range(n_clusters):
-        score[k] = visit.log_weights[j, k] + _suits(visit.prior[k][used], few)
+        score[k] = candidates.log_weights[j, k] + _suits(candidates.prior[k][used], few)
     for i in range(n_candidates):
-        if visit.cluster[j, i] >= 0:
-            score[visit.cluster[j, i]] = -np.inf
+        if candidates.cluster[j, i] >= 0:
+            score[candidates.cluster[j, i]] = -np.inf
     for i in range(n_candidates):
-        if visit.cluster[j, i] < 0:
+        if candidates.cluster[j, i] < 0:
             k = int(np.argmax(score))
             # even if all scores are -inf or NaN, one candidate is needed for the passes
-            if score[k] > -np.inf or visit.cluster[j].max() < 0:
-                visit.cluster[j, i] = k
-                visit.counts[j, i] = n
+            if score[k] > -np.inf or candidates.cluster[j].max() < 0:
+                candidates.cluster[j, i] = k
+                candidates.counts[j, i] = n
                 score[k] = -np.inf
 
 
 @inner_kernel
-def _start(j, x, p, words, u, visit):
+def _start(j, x, p, words, u, candidates):
     """Return the topic counts of document j that serve to choose its candidates.
 
     These are the mean counts of the previous candidates, or the counts after passes under the mean prior.
     """
-    n_topics = visit.mean_prior.size
+    n_topics = candidates.mean_prior.size
     n, n_kept = np.zeros(n_topics), 0
-    for i in range(visit.cluster.shape[1]):
-        if visit.cluster[j, i] >= 0:
-            n += visit.counts[j, i]
+    for i in range(candidates.cluster.shape[1]):
+        if candidates.cluster[j, i] >= 0:
+            n += candidates.counts[j, i]
             n_kept += 1
     if n_kept > 0:
         return n / n_kept
     every, one, theta = np.arange(n_topics), n.reshape(1, -1), np.empty((1, n_topics))
     total, best = np.empty((1, x.size)), np.empty((1, x.size), np.int32)
-    run_passes(p, words, x, u, every, visit.mean_prior.reshape(1, -1), one, theta, total, best, SCREENING_PASSES)
+    run_passes(p, words, x, u, every, candidates.mean_prior.reshape(1, -1), one, theta, total, best, SCREENING_PASSES)
     return n
 
 
 @kernel
-def visit_documents(cells, words, omega, least, visit, first, last):
+def update_documents(cells, words, omega, least, candidates, first, last):
     """Compute the candidates, topic counts and responsibilities of documents first..last-1 (see :class:`Candidates`).
 
     The passes of the candidates ignore topics whose count is below ``least`` times the largest count of the document.
@@ -343,67 +343,67 @@ def visit_documents(cells, words, omega, least, visit, first, last):
     for j in range(first, last):
         begin, end = cells.indptr[j], cells.indptr[j + 1]
         u, x = cells.indices[begin:end], cells.counts[begin:end].astype(np.float64)
-        p = np.empty((visit.mean_prior.size, x.size))
+        p = np.empty((candidates.mean_prior.size, x.size))
         for c in range(x.size):
-            for m in range(visit.mean_prior.size):
+            for m in range(candidates.mean_prior.size):
                 p[m, c] = words.weights[u[c], m]
-        n = _start(j, x, p, words, u, visit)
+        n = _start(j, x, p, words, u, candidates)
         used = _used(n, least)
-        _choose(j, n, used, visit)
+        _choose(j, n, used, candidates)
         if used.size < n.size:
             p = p[used]
-        candidates = np.flatnonzero(visit.cluster[j] >= 0)
-        a, few = np.empty((2, candidates.size, used.size))
-        for i in range(candidates.size):
-            a[i] = visit.prior[visit.cluster[j, candidates[i]]][used]
-            few[i] = visit.counts[j, candidates[i]][used]
-        theta, total = np.empty_like(a), np.empty((candidates.size, x.size))
-        best = np.empty((candidates.size, x.size), np.int32)
+        places = np.flatnonzero(candidates.cluster[j] >= 0)
+        a, few = np.empty((2, places.size, used.size))
+        for i in range(places.size):
+            a[i] = candidates.prior[candidates.cluster[j, places[i]]][used]
+            few[i] = candidates.counts[j, places[i]][used]
+        theta, total = np.empty_like(a), np.empty((places.size, x.size))
+        best = np.empty((places.size, x.size), np.int32)
         score = run_passes(p, words, x, u, used, a, few, theta, total, best, PASSES) - log_rising_factorial(
             omega, x.sum()
         )
-        for i in range(candidates.size):
-            place = candidates[i]
-            visit.counts[j, place] = 0.0
-            visit.theta[j, place] = 0.0
+        for i in range(places.size):
+            place = places[i]
+            candidates.counts[j, place] = 0.0
+            candidates.theta[j, place] = 0.0
             of_cells = np.where(best[i] < 0, x / (total[i] * total[i]), 0.0)
             for t in range(used.size):
-                visit.counts[j, place, used[t]] = few[i, t]
-                visit.theta[j, place, used[t]] = theta[i, t]
+                candidates.counts[j, place, used[t]] = few[i, t]
+                candidates.theta[j, place, used[t]] = theta[i, t]
                 square = 0.0
                 for c in range(x.size):
                     square += of_cells[c] * p[t, c] * p[t, c]
-                visit.squares[j, place, used[t]] = square * theta[i, t] * theta[i, t]
+                candidates.squares[j, place, used[t]] = square * theta[i, t] * theta[i, t]
                 if few[i, t] > 0.0:
                     score[i] += log_rising_factorial(a[i, t], few[i, t])
-            score[i] += visit.log_weights[j, visit.cluster[j, place]]
+            score[i] += candidates.log_weights[j, candidates.cluster[j, place]]
         highest = score.max()
         share = np.exp(score - highest)
         sum_of_shares = share.sum()
-        visit.log_evidence[j] = highest + np.log(sum_of_shares)
-        for i in range(candidates.size):
-            place = candidates[i]
-            visit.share[j, place] = share[i] / sum_of_shares
-            if visit.share[j, place] < MIN_SHARE:
+        candidates.log_evidence[j] = highest + np.log(sum_of_shares)
+        for i in range(places.size):
+            place = places[i]
+            candidates.share[j, place] = share[i] / sum_of_shares
+            if candidates.share[j, place] < MIN_SHARE:
                 continue
             for c in range(x.size):
                 if best[i, c] < 0:
-                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c] / total[i, c]
-                    visit.best[begin + c, place] = -1
+                    candidates.ratio[begin + c, place] = candidates.share[j, place] * x[c] / total[i, c]
+                    candidates.best[begin + c, place] = -1
                 else:
-                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c]
-                    visit.squares[j, place, used[best[i, c]]] += x[c]
-                    visit.best[begin + c, place] = used[best[i, c]]
+                    candidates.ratio[begin + c, place] = candidates.share[j, place] * x[c]
+                    candidates.squares[j, place, used[best[i, c]]] += x[c]
+                    candidates.best[begin + c, place] = used[best[i, c]]
 
 
 @kernel
-def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
+def add_topic_words(indptr, cell, document, candidates, weights, first, last, topic_words):
     """Write the expected number of tokens of words first..last-1 in each topic to ``topic_words``, (U, M).
 
     ``cell`` and ``document`` are sorted by word. Word u has the entries indptr[u] to indptr[u + 1] - 1.
     """
     n_topics = topic_words.shape[1]
-    ratio, best, theta = visit.ratio, visit.best, visit.theta
+    ratio, best, theta = candidates.ratio, candidates.best, candidates.theta
     for u in range(first, last):
         out = topic_words[u]
         out[:] = 0.0
@@ -422,7 +422,7 @@ def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_w
                     out[best[c, i]] += ratio[c, i]
 
 
-def visit_batch(
+def update_batch(
     batch: Batch,
     words: WordScores,
     expected: Expectations,
@@ -445,7 +445,7 @@ def visit_batch(
     n_documents, (n_clusters, n_topics) = batch.n_documents, prior.shape
     n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
     shape = (n_documents, n_candidates)
-    visit = Candidates(
+    candidates = Candidates(
         log_weights=batch.contexts.log_likelihood(expected.contexts) + expected.log_group,
         prior=prior,
         mean_prior=softmax(expected.log_group) @ prior,
@@ -463,11 +463,11 @@ def visit_batch(
     least = _MIN_COUNT if kept is None else 0.0
     in_blocks(
         pool,
-        lambda first, last: visit_documents(cells, words, omega, least, visit, first, last),
+        lambda first, last: update_documents(cells, words, omega, least, candidates, first, last),
         n_documents,
         _DOCUMENT_BLOCK,
     )
-    return visit
+    return candidates
 
 
 @dataclass
@@ -514,7 +514,7 @@ def local_step(state: Globals, batch: Batch, pool: Executor | None) -> DocumentL
     expected, prior, omega = state.expectations(batch.columns), level.prior(own), level.document_concentration
     words = state.word_scores(expected, batch.words, pool)
     kept = (level.local_cluster, level.local_counts) if state.settings.batch_size is None else None
-    found = visit_batch(batch, words, expected, prior, omega, held_clusters(state, batch), kept, pool)
+    found = update_batch(batch, words, expected, prior, omega, held_clusters(state, batch), kept, pool)
     topic_words = state.buffers.empty("topic_words", *words.weights.shape)
     order = np.argsort(batch.indices, kind="stable")
     indptr = np.searchsorted(batch.indices[order], np.arange(len(topic_words) + 1))
