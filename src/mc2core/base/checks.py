@@ -20,15 +20,15 @@ MIN_SCALE, MAX_SCALE = 1e-50, 1e50
 
 def prior_count(name: str, value: Any) -> float:
     """``value`` as a float. Raises ValueError unless it is a number from 1e-10 to 1e10."""
-    return _within(name, value, MIN_PRIOR, MAX_PRIOR)
+    return _check_range(name, value, MIN_PRIOR, MAX_PRIOR)
 
 
 def prior_scale(name: str, value: Any) -> float:
     """``value`` as a float. Raises ValueError unless it is a number from 1e-50 to 1e50."""
-    return _within(name, value, MIN_SCALE, MAX_SCALE)
+    return _check_range(name, value, MIN_SCALE, MAX_SCALE)
 
 
-def _within(name: str, value: Any, least: float, most: float) -> float:
+def _check_range(name: str, value: Any, least: float, most: float) -> float:
     number = positive(name, value)
     if not least <= number <= most:
         raise ValueError(f"{name} is {value!r}; it must lie between {least:g} and {most:g}")
@@ -99,12 +99,12 @@ def several(name: str, value: Any) -> list[Any]:
 
 def once(pairs: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
     """``pairs`` as a dict. Raises ValueError if two have the same name."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise ValueError(f"{what} {name!r} is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def did_you_mean(name: Any, known: Iterable[Any]) -> str:
@@ -134,6 +134,6 @@ def shown(value: Any) -> str:
 
 def counted(number: int, what: str) -> str:
     """ "1 document", "2 documents without a word"."""
-    first, *rest = what.split(" ", 1)
-    one = f"{first[:-3]}y" if first.endswith("ies") else first.removesuffix("s")
-    return f"{number:,} {' '.join([one if number == 1 else first, *rest])}"
+    first, *words = what.split(" ", 1)
+    singular = f"{first[:-3]}y" if first.endswith("ies") else first.removesuffix("s")
+    return f"{number:,} {' '.join([singular if number == 1 else first, *words])}"

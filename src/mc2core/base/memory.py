@@ -45,9 +45,9 @@ def need(n_bytes: int, what: str, remedy: str) -> None:
     available = available_bytes()
     if n_bytes > available:
         raise ValueError(
-            f"{what} would take {_readable(n_bytes)} of memory, but {_readable(available)} are available; {remedy}"
+            f"{what} would take {_format(n_bytes)} of memory, but {_format(available)} are available; {remedy}"
         )
 
 
-def _readable(n_bytes: int) -> str:
+def _format(n_bytes: int) -> str:
     return f"{1e-9 * n_bytes:,.1f} GB"

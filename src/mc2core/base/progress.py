@@ -50,8 +50,8 @@ def line(works: list[Work], columns: int | None = None) -> str:
 
     names = [one.what for one in works]
     works = [one for number, one in enumerate(works) if one.what not in names[:number]]
-    place = next((i for i, one in enumerate(works) if one.total is not None), len(works) - 1)
-    main, parts = works[place], [one.what for one in works[place + 1 :]]
+    index = next((i for i, one in enumerate(works) if one.total is not None), len(works) - 1)
+    main, parts = works[index], [one.what for one in works[index + 1 :]]
     form = "{desc}: {n_fmt}{unit} [{elapsed}]" if main.unit else "{desc}: [{elapsed}]"
     if main.total is not None:
         bar = "{percentage:3.0f}%|{bar:10}| " if columns and columns >= 70 else ""
@@ -60,7 +60,7 @@ def line(works: list[Work], columns: int | None = None) -> str:
         n=int(main.done),
         total=main.total,
         elapsed=time.monotonic() - main.started,
-        prefix=": ".join(one.what for one in works[: place + 1]),
+        prefix=": ".join(one.what for one in works[: index + 1]),
         unit="B" if main.unit == "B" else f" {main.unit}",
         unit_scale=main.unit == "B",
         initial=main.initial,
@@ -146,17 +146,17 @@ def work(
 
     The time of work ``is_aside``, such as compiling, does not count in the estimates of the work that it interrupts.
     """
-    one, display = Work(what, total, unit, initial), _shown or _silent
+    task, display = Work(what, total, unit, initial), _shown or _silent
     with display.lock:
-        display.works.append(one)
+        display.works.append(task)
     try:
-        yield one
+        yield task
     finally:
         with display.lock:
-            display.works.remove(one)
+            display.works.remove(task)
             if is_aside:
-                for other in display.works:
-                    other.started += time.monotonic() - max(one.started, other.started)
+                for outer in display.works:
+                    outer.started += time.monotonic() - max(task.started, outer.started)
             if not display.works and display.bar is not None:
                 display.tick()
 

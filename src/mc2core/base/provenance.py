@@ -37,10 +37,10 @@ def _commit_of_build() -> str | None:
 def _commit_of_checkout() -> str | None:
     folder = Path(__file__).resolve().parent
     try:
-        known = subprocess.run(
+        process = subprocess.run(
             ["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=False
         )
-        if known.returncode:
+        if process.returncode:
             return None
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
         changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, check=True)

@@ -198,22 +198,22 @@ def _fault_of(text: str) -> Fault | None:
     """Return the Fault of a text that was decoded with ``surrogateescape``, or None."""
     if text.isascii() or not (bad := _NOT_UTF8.search(text)):
         return None
-    place = len(text[: bad.start()].encode()) + 1
-    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {place}", _TO_UTF8)
+    position = len(text[: bad.start()].encode()) + 1
+    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {position}", _TO_UTF8)
 
 
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
-    seen: set[str] = set()
+    present: set[str] = set()
     has_record = False
     for number, record in json_lines(path):
         if isinstance(record, Fault):
             yield number, record
             continue
         has_record = True
-        seen.update(column for column in columns if column in record)
+        present.update(column for column in columns if column in record)
         yield number, [record.get(column) for column in columns]
     for column in columns:
-        if column not in seen and has_record:
+        if column not in present and has_record:
             keys = columns_of(path)
             listed = ", ".join(keys)[:200]
             raise ValueError(f"{path}: no record has the key {column!r}{did_you_mean(column, keys)} (keys: {listed!r})")
@@ -243,12 +243,12 @@ def _record(line: str) -> dict[str, Any] | Fault:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in values:
             raise ValueError(f"it has the key {shown(key)} twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def _refuse_constant(name: str) -> Any:
@@ -262,7 +262,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[An
         raise ValueError(f"{path}, line 1 {header.message}")
     places = find_columns(path, [name.strip() for name in header], columns)
     for line, row in rows:
-        yield line, row if isinstance(row, Fault) else [row[place] for place in places]
+        yield line, row if isinstance(row, Fault) else [row[index] for index in places]
 
 
 def delimiter_of(path: Path) -> str:
@@ -326,10 +326,10 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
     find_columns(path, _FOLDER_COLUMNS, columns)
     if (path / "corpus.json").is_file():
         raise ValueError(f"{path} is a saved corpus already, not a folder of text files")
-    texts, *others = _files_in(path)
+    texts, *other_files = _files_in(path)
     if not texts:
         raise ValueError(
-            f"{path} has no document: of its {sum(map(len, others))} files none is named .txt and not hidden"
+            f"{path} has no document: of its {sum(map(len, other_files))} files none is named .txt and not hidden"
         )
     for name in texts:
         file = path / name
@@ -345,8 +345,8 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
 
 def left_out_files(path: str | os.PathLike[str]) -> list[tuple[str, int, str]]:
     """Return ("files", number, reason) for the files of a folder that :func:`read_rows` leaves out; [] for a file."""
-    _, hidden, others = _files_in(Path(path))
-    reasons = (hidden, "hidden: a name that begins with a dot"), (others, "not named .txt")
+    _, hidden, other_files = _files_in(Path(path))
+    reasons = (hidden, "hidden: a name that begins with a dot"), (other_files, "not named .txt")
     return [("files", len(files), why) for files, why in reasons if files]
 
 
@@ -354,10 +354,10 @@ def _files_in(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
     """Return paths relative to the folder: of the texts in it, of hidden files, and of all others."""
     files = sorted(one.relative_to(folder) for one in folder.rglob("*") if one.is_file())
     is_hidden = [any(part.startswith(".") for part in one.parts) for one in files]
-    seen = [one for one, hidden in zip(files, is_hidden, strict=True) if not hidden]
-    texts = [one for one in seen if one.suffix.lower() == ".txt"]
-    others = [one for one in seen if one.suffix.lower() != ".txt"]
-    return texts, list(compress(files, is_hidden)), others
+    visible = [one for one, hidden in zip(files, is_hidden, strict=True) if not hidden]
+    texts = [one for one in visible if one.suffix.lower() == ".txt"]
+    other_files = [one for one in visible if one.suffix.lower() != ".txt"]
+    return texts, list(compress(files, is_hidden)), other_files
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
@@ -366,25 +366,25 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
         with pq.ParquetFile(path) as file:
             find_columns(path, file.schema_arrow.names, columns)
-            leaves = [file.schema.column(place) for place in range(len(file.schema))]
+            leaves = [file.schema.column(index) for index in range(len(file.schema))]
         texts = [one.path for one in leaves if one.physical_type == "BYTE_ARRAY" and one.logical_type.type != "DECIMAL"]
         # as dictionaries, repeated text needs memory only once
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             prefixes = tuple(f"{column}." for column in columns)
-            used = [place for place, one in enumerate(leaves) if f"{one.path}.".startswith(prefixes)]
-            parts = [group.column(place) for group in groups for place in used]
+            used = [index for index, one in enumerate(leaves) if f"{one.path}.".startswith(prefixes)]
+            parts = [group.column(index) for group in groups for index in used]
             number, size = 0, sum(part.total_uncompressed_size + 8 * part.num_values for part in parts)
             refuse_bomb(path, size, PARQUET_RATIO)
             for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-                size += sum(map(_inflated, batch.columns))
+                size += sum(map(_count_bytes, batch.columns))
                 refuse_bomb(path, size, PARQUET_RATIO)
-                for values in zip(*(_listed(batch.column(name)) for name in columns), strict=True):
+                for values in zip(*(_to_list(batch.column(name)) for name in columns), strict=True):
                     number += 1
                     yield number, list(values)
 
 
-def _inflated(array: Any) -> int:
+def _count_bytes(array: Any) -> int:
     """Return the bytes of the text of an array, with each repetition counted."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -394,19 +394,19 @@ def _inflated(array: Any) -> int:
             return 0
         return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
     if pa.types.is_struct(array.type):
-        return sum(map(_inflated, array.flatten()))
+        return sum(map(_count_bytes, array.flatten()))
     if pa.types.is_map(array.type):
-        return _inflated(array.keys) + _inflated(array.items)
-    return _inflated(array.flatten()) if pa.types.is_nested(array.type) else 0
+        return _count_bytes(array.keys) + _count_bytes(array.items)
+    return _count_bytes(array.flatten()) if pa.types.is_nested(array.type) else 0
 
 
-def _listed(array: Any) -> list[Any]:
+def _to_list(array: Any) -> list[Any]:
     import pyarrow as pa
 
     if not pa.types.is_dictionary(array.type):
         return array.to_pylist()
     values = [*array.dictionary.to_pylist(), None]
-    return [values[-1 if place is None else place] for place in array.indices.to_pylist()]
+    return [values[-1 if index is None else index] for index in array.indices.to_pylist()]
 
 
 def refuse_bomb(path: Path, size: int, ratio: int) -> None:
@@ -434,7 +434,7 @@ def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     rows = _excel_rows(path)
     places = find_columns(path, _header(rows), columns)
     for line, row in rows:
-        yield line, [row[place] for place in places]
+        yield line, [row[index] for index in places]
 
 
 def _excel_rows(path: Path) -> Iterator[Row]:
@@ -465,8 +465,8 @@ def _excel_rows(path: Path) -> Iterator[Row]:
                 del names[-1]
             yield 1, names
             if names:
-                found = sheet.iter_rows(min_row=2, max_row=_MAX_ROWS, max_col=len(names), values_only=True)
-                yield from ((n, list(row)) for n, row in enumerate(found, 2) if any(cell is not None for cell in row))
+                rows = sheet.iter_rows(min_row=2, max_row=_MAX_ROWS, max_col=len(names), values_only=True)
+                yield from ((n, list(row)) for n, row in enumerate(rows, 2) if any(cell is not None for cell in row))
         finally:
             book.close()
     except _DAMAGED_EXCEL as error:

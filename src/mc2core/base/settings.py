@@ -23,10 +23,10 @@ class Settings:
     #: arguments that never change a result
     excluded: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = _with_known_names(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _check_names(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
@@ -49,19 +49,19 @@ class Settings:
         ``idle`` maps settings to the options that they need, such as ``option("proposal", "hash")``.
         """
         defaults = self.defaults()
-        for name, needs in idle.items():
+        for name, condition in idle.items():
             value, usual = getattr(self, name), defaults[name]
             if value != (list(usual) if isinstance(usual, tuple) else usual):
-                raise ValueError(f"{name} needs {needs}")
+                raise ValueError(f"{name} needs {condition}")
 
     def __repr__(self) -> str:
-        held, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
-        needed = {name: one for name, one in held.items() if name not in may_be_left_out}
-        given = needed
-        for name in held:  # some settings follow from earlier ones
-            if name not in given and held[name] != getattr(type(self)(**given), name):
-                given = given | {name: held[name]}
-        changed = [f"{name}={one!r}" for name, one in held.items() if name in given]
+        values, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
+        needed = {name: one for name, one in values.items() if name not in may_be_left_out}
+        shown = needed
+        for name in values:  # some settings follow from earlier ones
+            if name not in shown and values[name] != getattr(type(self)(**shown), name):
+                shown = shown | {name: values[name]}
+        changed = [f"{name}={one!r}" for name, one in values.items() if name in shown]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 
@@ -71,15 +71,15 @@ def option(name: str, value: Any) -> str:
     return f"{name}={value!r} (--set {name}={value if isinstance(value, str) else json.dumps(value)})"
 
 
-def _with_known_names(init: Callable[..., None]) -> Callable[..., None]:
-    known = [name for name in inspect.signature(init).parameters if name != "self"]
+def _check_names(init: Callable[..., None]) -> Callable[..., None]:
+    names = [name for name in inspect.signature(init).parameters if name != "self"]
 
     @functools.wraps(init)
-    def checked(self: Any, *given: Any, **named: Any) -> None:
-        for name in named:
-            if name not in known:
-                raise TypeError(f"{type(self).__name__} has no setting {name!r}{nearest(name, known)}")
-        init(self, *given, **named)
+    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
+        for name in keywords:
+            if name not in names:
+                raise TypeError(f"{type(self).__name__} has no setting {name!r}{nearest(name, names)}")
+        init(self, *positional, **keywords)
 
     return checked
 

@@ -128,9 +128,9 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 def _send_again() -> None:
     """Send the signal again, because the exception of the handler was lost in a callback or a finaliser."""
-    again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), _state.seen[0]))
-    again.daemon = True
-    again.start()
+    timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), _state.seen[0]))
+    timer.daemon = True
+    timer.start()
 
 
 def _stop_for(error: BaseException) -> NoReturn:

@@ -49,9 +49,9 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        named = OSError(f"{path} could not be written: {os.strerror(error.errno)}")
-        named.errno = error.errno  # a folder that the file is in gives its own name
-        raise named from error
+        wrapped = OSError(f"{path} could not be written: {os.strerror(error.errno)}")
+        wrapped.errno = error.errno  # a folder that the file is in gives its own name
+        raise wrapped from error
 
 
 @contextlib.contextmanager
@@ -364,9 +364,9 @@ def read_signed(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], st
     """Return the arrays of :func:`read_arrays` and their digest."""
     path = Path(path)
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "missing"
+        problem = "a folder" if path.is_dir() else "missing"
         corpus = " that holds a corpus" if (path / "corpus.json").is_file() else ""
-        raise ValueError(f"{path} is {what}{corpus}; the folder of a fit or an array file (.npz) is needed")
+        raise ValueError(f"{path} is {problem}{corpus}; the folder of a fit or an array file (.npz) is needed")
     try:
         with zipfile.ZipFile(path) as archive:
             if (damaged := archive.testzip()) is not None:  # before NumPy parses damaged data
@@ -483,9 +483,9 @@ def check_arrays(
     return sizes
 
 
-def _fit(name: str, shape: tuple[int, ...], wanted: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with the letters found in ``shape``. Raises ValueError unless it is the ``wanted`` shape."""
-    letters = wanted.split()
+def _fit(name: str, shape: tuple[int, ...], required: str, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return ``sizes`` with the letters found in ``shape``. Raises ValueError unless it is the ``required`` shape."""
+    letters = required.split()
     by_letter = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
     sizes = {**by_letter, **sizes}
     expected = tuple(_size(one, sizes) for one in letters)
@@ -495,7 +495,7 @@ def _fit(name: str, shape: tuple[int, ...], wanted: str, sizes: Mapping[str, int
 
 
 def _size(text: str, sizes: Mapping[str, int]) -> int | None:
-    letter, _, less = text.partition("-")
+    letter, _, offset = text.partition("-")
     if letter.isdigit():
         return int(letter)
-    return sizes[letter] - int(less or 0) if letter in sizes else None
+    return sizes[letter] - int(offset or 0) if letter in sizes else None

@@ -118,21 +118,21 @@ def blocks(
         inflate = inflater(head)
         if inflate is None:
             _check_beginning(path, head, text)
-        given = 0
+        n_read = 0
         try:
             inflated = inflate(part) if inflate else part
             while block := inflated.read1(BLOCK_BYTES):
                 yield block
-                given += len(block)
-                if given > BOMB_BYTES and given > MAX_RATIO * (stream.tell() - start):
+                n_read += len(block)
+                if n_read > BOMB_BYTES and n_read > MAX_RATIO * (stream.tell() - start):
                     raise DamagedInput(
                         f"{path} inflates to more than {MAX_RATIO} times its size; valid files of this kind do not"
                     )
         except EOFError as error:
-            raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error
+            raise DamagedInput(f"{path} is cut off after {n_read} inflated bytes", truncated=n_read > 0) from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise DamagedInput(
-                f"{path} is damaged after {given} inflated bytes: {' '.join(str(error).split())}", truncated=given > 0
+                f"{path} is damaged after {n_read} inflated bytes: {' '.join(str(error).split())}", truncated=n_read > 0
             ) from error
 
 
@@ -188,7 +188,7 @@ def records(
     path = Path(path)
     parser = _Parser(path, root, fields)
     count, waiting = 0, 0
-    found: list[tuple[str, bytes]] = []
+    values: list[tuple[str, bytes]] = []
     ends_early = stop is not None and stop < path.stat().st_size
     pieces = itertools.chain(
         [f"<{root}>".encode()] if start > 0 else [],
@@ -203,12 +203,12 @@ def records(
             # complete records before an error are returned first
             for name, content in complete:
                 if name not in ends:
-                    found.append((name, content))
+                    values.append((name, content))
                     continue
                 count += name == ends[0]
                 waiting = 0
-                yield name, found
-                found = []
+                yield name, values
+                values = []
             if isinstance(error, DamagedInput):
                 raise error
             if error and count == 0:
@@ -233,11 +233,11 @@ class _Parser:
     """Expat, and the fields that were complete since it was last fed."""
 
     def __init__(self, path: Path, root: str, fields: Fields) -> None:
-        self._path, self._root, self._wanted = path, root, fields.root
+        self._path, self._root, self._root_element = path, root, fields.root
         self._complete: list[tuple[str, bytes]] = []
         self._open: list[_Element | None] = []  # None: nothing is wanted of it
         self._text = bytearray()
-        self._fed = 0
+        self._n_bytes = 0
         self._expat = expat.ParserCreate("UTF-8")
         self._expat.buffer_text = True
         self._expat.buffer_size = BLOCK_BYTES
@@ -250,7 +250,7 @@ class _Parser:
     @property
     def held(self) -> int:
         """Bytes of the text or tag that is still open."""
-        return len(self._text) + self._fed - self._expat.CurrentByteIndex
+        return len(self._text) + self._n_bytes - self._expat.CurrentByteIndex
 
     def feed(self, piece: bytes | None) -> tuple[list[tuple[str, bytes]], DamagedInput | str]:
         """Read a piece, None for the end: (the fields that are complete, what is wrong with the document or "")."""
@@ -261,7 +261,7 @@ class _Parser:
             wrong = error
         except (expat.ExpatError, _Damage) as error:
             wrong = str(error) if piece else "the end of the file inside of an element"
-        self._fed += len(piece or b"")
+        self._n_bytes += len(piece or b"")
         complete, self._complete = self._complete, []
         return complete, wrong
 
@@ -282,7 +282,7 @@ class _Parser:
         if not self._open:
             if name != self._root:
                 raise DamagedInput(f"{self._path} has the root element <{name[:40]}>; <{self._root}> is needed")
-            self._open.append(self._wanted)
+            self._open.append(self._root_element)
             return
         if len(self._open) == MAX_LEVELS:
             raise DamagedInput(f"{self._path} has elements more than {MAX_LEVELS} deep, which is not allowed")
@@ -291,9 +291,9 @@ class _Parser:
         self._open.append(element)
         if element is None:
             return
-        for attribute, wanted in element.attributes.items():
+        for attribute, key in element.attributes.items():
             if attribute in attributes:
-                self._complete.append((wanted, attributes[attribute].encode()))
+                self._complete.append((key, attributes[attribute].encode()))
         if element.name and not element.children:
             self._expat.CharacterDataHandler = self._add
 

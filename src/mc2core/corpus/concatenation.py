@@ -51,7 +51,7 @@ def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
     united: Corpus = make(
         sp.vstack([part.content for part in parts], format="csr"),
         schema.words,
-        {name: _stacked([part.contexts[name] for part in parts]) for name in parts[0].contexts},
+        {name: _stack([part.contexts[name] for part in parts]) for name in parts[0].contexts},
         labels,
         _documents([part.documents for part in parts]),
         context_names=parts[0].context_names,
@@ -67,7 +67,7 @@ def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
     return united
 
 
-def _stacked(contexts: Sequence[Context]) -> Context:
+def _stack(contexts: Sequence[Context]) -> Context:
     return sp.vstack(contexts, format="csr") if sp.issparse(contexts[0]) else np.concatenate(contexts)
 
 

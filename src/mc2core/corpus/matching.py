@@ -77,12 +77,12 @@ def check_columns(
 def _differences(what: str, fitted: Sequence[str], names: Sequence[str]) -> str:
     pairs = ((index, *pair) for index, pair in enumerate(zip_longest(fitted, names)) if pair[0] != pair[1])
     return ", ".join(
-        f"{what} {index} is {_shown(one)} in the model and {_shown(other)} in the corpus"
+        f"{what} {index} is {_show(one)} in the model and {_show(other)} in the corpus"
         for index, one, other in islice(pairs, _SHOWN)
     )
 
 
-def _shown(name: str | None) -> str:
+def _show(name: str | None) -> str:
     return "none" if name is None else repr(name) if len(name) <= 40 else repr(name[:37] + "...")
 
 

@@ -65,10 +65,10 @@ def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) ->
     It gets copies of the rows, in blocks if the matrices are large.
     """
     if sum(one.nnz for one in matrices) <= _MAX_HELD:
-        return function(*(_between(one, 0, one.shape[0]) for one in matrices))
+        return function(*(_copy_rows(one, 0, one.shape[0]) for one in matrices))
     columns, counts, ends = Growing(), Growing(), [np.zeros(1, np.int64)]
     for first, last in _blocks(matrices):
-        part = function(*(_between(one, first, last) for one in matrices))
+        part = function(*(_copy_rows(one, first, last) for one in matrices))
         ends.append(len(columns) + part.indptr[1:].astype(np.int64))
         columns.extend(part.indices)
         counts.extend(part.data)
@@ -91,7 +91,7 @@ def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _between(matrix: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
+def _copy_rows(matrix: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
     """Rows first..last-1, copied."""
     start, end = matrix.indptr[first], matrix.indptr[last]
     indptr = (matrix.indptr[first : last + 1] - start).astype(np.int32)

@@ -61,17 +61,17 @@ def from_texts(
     schema = _schema(like)
     settings = complete(options if schema is None else alignment.align(schema, TEXTS, options)[0])
     missing = missing_of(settings)
-    columns: dict[str, Any] = {_TEXT: _listed(_TEXT, texts)}
+    columns: dict[str, Any] = {_TEXT: _to_list(_TEXT, texts)}
     layout_contexts: dict[str, ContextColumn] = {}
     counts: dict[str, Any] = {}
     for name, values in mapping("contexts", contexts or {}).items():
         if sp.issparse(values) or (isinstance(values, np.ndarray) and values.ndim == 2):
             counts[name] = values  # checked by Corpus
             continue
-        columns[f"contexts[{name!r}]"] = listed = _listed(f"contexts[{name!r}]", values)
+        columns[f"contexts[{name!r}]"] = listed = _to_list(f"contexts[{name!r}]", values)
         layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, schema, missing))
     if labels is not None:
-        columns[_LABELS] = _listed(_LABELS, labels)
+        columns[_LABELS] = _to_list(_LABELS, labels)
     n_documents = len(columns[_TEXT])
     for name, listed in columns.items():
         if len(listed) != n_documents:
@@ -97,7 +97,7 @@ def from_texts(
         corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in (*WORDS, *CHOSEN, "missing") if name in settings})
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
-    return _log_missing(corpus, missing) if schema is None else _like(make, corpus, schema, dropped)
+    return _log_missing(corpus, missing) if schema is None else _reindex(make, corpus, schema, dropped)
 
 
 def from_dataframe(
@@ -148,7 +148,7 @@ def from_dataframe(
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
     if schema is None:
         return _log_missing(corpus, layout.missing)
-    return _like(make, corpus, schema, [*dropped, *alignment.missing_columns(corpus, settings, optional)])
+    return _reindex(make, corpus, schema, [*dropped, *alignment.missing_columns(corpus, settings, optional)])
 
 
 def _schema(like: Any) -> alignment.Schema | None:
@@ -222,7 +222,7 @@ def _log_missing(corpus: Any, missing: Missing) -> Any:
     return corpus
 
 
-def _like(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
+def _reindex(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
     """Return the corpus with the columns of a schema, and log what was left out, as datasheets report it for files."""
     followed, unknown = alignment.reindex_to_schema(make, corpus, schema)
     if lost := [*dropped, *unknown]:
@@ -238,10 +238,10 @@ def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
     column = frame[name]
     if not isinstance(column, pd.Series):
         raise ValueError(f"frame has the column {name!r} twice")
-    return _listed(name, column)
+    return _to_list(name, column)
 
 
-def _listed(name: str, values: Any) -> list[Any]:
+def _to_list(name: str, values: Any) -> list[Any]:
     """Return the values of a column or a list, None for missing values of pandas; categories become text."""
     if not isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return several(name, values)

@@ -164,7 +164,7 @@ class Tokeniser:
                 plain = plain.replace(sign, replacement)
         words = _patterns()[0].findall(plain)
         if _HAS_UNSPACED.search(plain):
-            words = _in_pairs(words)
+            words = _split_pairs(words)
         return [self._filter_word(_strip_ends(word, self._stop_words) if "'" in word else word) for word in words]
 
     def _filter_word(self, word: str) -> str | None:
@@ -198,7 +198,7 @@ def _runs(text: str) -> list[bytes]:
     return text.lower().encode(errors="replace").translate(_SEPARATED).split()
 
 
-def _in_pairs(tokens: Iterable[str]) -> list[str]:
+def _split_pairs(tokens: Iterable[str]) -> list[str]:
     """Return the words; words in scripts without spaces are cut into pairs of characters."""
     _, pieces, characters = _patterns()
     words: list[str] = []

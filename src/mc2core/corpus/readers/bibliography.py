@@ -223,12 +223,12 @@ def read(path: Path) -> Works:
 def _work(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the columns of a record, and the names of its authors as written."""
     text = {name: _plain(record.get(name)) for name in ("title", "abstract", "journal")}
-    names = [plain for one in _several(record.get("authors")) if (plain := _plain(one).strip(" ,;"))]
+    names = [plain for one in _split(record.get("authors")) if (plain := _plain(one).strip(" ,;"))]
     lists = {
         "authors": [author_of(one) for one in names],
-        "keywords": [_plain(one).casefold() for cell in _several(record.get("keywords")) for one in cell.split(";")],
-        "mesh": [_plain(one) for one in _several(record.get("mesh"))],
-        "references": [_cited(_plain(one)) for one in _several(record.get("references"))],
+        "keywords": [_plain(one).casefold() for cell in _split(record.get("keywords")) for one in cell.split(";")],
+        "mesh": [_plain(one) for one in _split(record.get("mesh"))],
+        "references": [_read_reference(_plain(one)) for one in _split(record.get("references"))],
     }
     year, doi = (pattern.search(_plain(record.get(name))) for name, pattern in (("year", _YEAR), ("doi", _DOI)))
     pmid = re.search(r"\d+", _plain(record.get("pmid")))
@@ -250,14 +250,14 @@ def _plain(value: Any) -> str:
     return " ".join(joined.split())
 
 
-def _several(value: Any) -> list[str]:
+def _split(value: Any) -> list[str]:
     """Return the names of a cell: a list, or a text with semicolons between names."""
     if isinstance(value, list | tuple):
         return [str(one) for one in value if one]
     return [one.strip() for one in str(value or "").split(";")]
 
 
-def _cited(reference: str) -> str:
+def _read_reference(reference: str) -> str:
     """Return the DOI of a reference if it has one, else the reference."""
     doi = _DOI.search(reference)
     return doi[0].rstrip(".,;]").lower() if doi else reference
@@ -281,7 +281,7 @@ def _name(works: Sequence[_Record]) -> None:
         work["id"] = name if used[name] == 1 else f"{name} ({used[name]})"
 
 
-def _first(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _pick_fields(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the fields of a record, each from the first of its ``names`` with a value."""
     return {field: next((record[one] for one in tags if record.get(one)), None) for field, tags in names.items()}
 
@@ -343,7 +343,7 @@ class _Tagged:
             raise ValueError(f"{path} is cut off after line {number}: its last line ({self.last}) is missing")
 
     def _values(self, record: Mapping[str, list[str]]) -> dict[str, Any]:
-        values = _first(record, self.fields)
+        values = _pick_fields(record, self.fields)
         if self.name == "Web of Science":  # its keywords are one value, over several lines
             values["keywords"] = " ".join(values["keywords"] or ())
         if self.name == "MEDLINE":
@@ -362,14 +362,14 @@ def _wos_table(path: Path) -> Iterator[_Record]:
             raise ValueError(
                 f"{path}, line {number} has {counted(len(fields), 'fields')}, but the header has {len(header)}"
             )
-        yield number, _first(dict(zip(header, fields, strict=False)), _WEB_OF_SCIENCE)
+        yield number, _pick_fields(dict(zip(header, fields, strict=False)), _WEB_OF_SCIENCE)
 
 
 def _table(path: Path) -> Iterator[_Record]:
     rows = csv_rows(path, delimiter_of(path))
     header = [name.strip() for name in next(rows)[1]]
     for line, row in rows:
-        record = _first(dict(zip(header, row, strict=True)), _TABLE)
+        record = _pick_fields(dict(zip(header, row, strict=True)), _TABLE)
         if record["authors"] and ";" not in record["authors"]:  # older files of Scopus: "Blei D.M., Ng A.Y."
             record["authors"] = _AFTER_INITIAL.split(record["authors"])
         yield line, record
@@ -380,7 +380,7 @@ def _json(path: Path) -> Iterator[_Record]:
     for number, record in json_lines(path):
         if isinstance(record, Fault):
             raise ValueError(f"{path}, line {number} {record.message}")
-        cells = _first(record, _TABLE)
+        cells = _pick_fields(record, _TABLE)
         inverted = record.get("abstract_inverted_index") or {}
         places = sorted((place, word) for word, all_of in inverted.items() for place in all_of)
         source = (record.get("primary_location") or record.get("host_venue") or {}) or {}
@@ -450,7 +450,7 @@ def _bibtex(path: Path) -> Iterator[_Record]:
         why = " ".join(str(getattr(block.error, "abort_reason", block.error)).split()).rstrip(".")
         raise ValueError(f"{path}, line {(block.start_line or 0) + 1}: this entry is damaged or cut off: {why}")
     for entry in sorted((one for one in entries if isinstance(one, Entry)), key=lambda one: one.start_line or 0):
-        values = _first({field.key.lower(): str(field.value) for field in entry.fields}, _BIBTEX)
+        values = _pick_fields({field.key.lower(): str(field.value) for field in entry.fields}, _BIBTEX)
         names = [one.strip() for one in re.split(r"\s+and\s+", values["authors"] or "")]
         plain: dict[str, Any] = {name: decode(value) for name, value in values.items() if value}
         if ";" not in plain.get("keywords", ";"):

@@ -43,7 +43,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     shared_settings = {name: settings[name] for name in shared if name in settings}
     # rows of documents are read like other tables: the name of each document is its only word and its id
     layout = layout_of(complete({"bag": document, "id": document, **shared_settings}))
-    collector = _Seen([column for column in layout.columns if column != document])
+    collector = _Collector([column for column in layout.columns if column != document])
     number = partial(_number, missing=layout.missing, kind=kind, decimal_comma=has_decimal_commas(path))
     columns = [_Column(document, partial(_name, missing=layout.missing)), *(_Column(name, number) for name in numbers)]
     columns += [_Column(name, lambda cell, place: cell) for name in collector.columns]
@@ -64,7 +64,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     return corpus, dropped
 
 
-class _Seen:
+class _Collector:
     """Observations, and what the first row of each document holds in the ``columns`` that are of documents."""
 
     def __init__(self, columns: Sequence[str]) -> None:

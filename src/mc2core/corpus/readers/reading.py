@@ -99,7 +99,7 @@ def read_own(
     form = UCI if _DOCWORD.fullmatch(name) else TABLE
     if form == TABLE and works is None:
         records.form_of(path)  # its ValueError, before one about columns of a file that cannot be read at all
-    contexts, files = _files_apart(options.pop("contexts", ()))
+    contexts, files = _split_files(options.pop("contexts", ()))
     options |= {"contexts": contexts} if contexts else {}
     embedded = options.pop("embeddings", None)
     if form == TABLE and ("observations" in options or "document" in options):
@@ -196,7 +196,7 @@ def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequen
     return {name: settings[name] for name in ("text", "id", "keep")} | {"contexts": contexts}
 
 
-def _files_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+def _split_files(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
     """Return the contexts that are columns, and the files of contexts that are vectors. Raises ValueError for an
     invalid form."""
     files: dict[str, Path] = {}
