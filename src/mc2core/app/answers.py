@@ -38,22 +38,22 @@ class Answers:
         self._predict, self._topics = posterior.predictors(), DocumentTopics(sample)
         self._contexts = {name: posterior.predictive(name, self._predict.samples) for name in posterior.families}
         projection = projection_of(posterior.imported)
-        self._unsaid = None if projection is None else projection.name
+        self._embedding_name = None if projection is None else projection.name
         self._n_clusters, self._cluster = sample.n_clusters, posterior.by_size[posterior.cluster]
-        if (kept := posterior.hierarchy) is not None:
-            self._n_clusters, self._cluster = kept.recommended, kept.cut(kept.recommended)
+        if (hierarchy := posterior.hierarchy) is not None:
+            self._n_clusters, self._cluster = hierarchy.recommended, hierarchy.cut(hierarchy.recommended)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
         """Return documents with invalid context values: context and reason by number of the document."""
-        found: dict[int, tuple[str, str]] = {}
+        reasons: dict[int, tuple[str, str]] = {}
         for name, family in self._posterior.families.items():
             rows, values = np.arange(corpus.n_documents), corpus.contexts[name]
             mean, sd = self._posterior.units.get(name, (0.0, 1.0))
             if not sp.issparse(values):  # values that overflow in the units of the fit
                 with np.errstate(over="ignore"):
-                    far = np.isinf((np.asarray(values) - mean) / sd).reshape(len(rows), -1).any(axis=1)
-                found |= {j: (name, _too_far(values[j], mean, sd)) for j in rows[far].tolist() if j not in found}
-                rows = rows[~far]
+                    is_inf = np.isinf((np.asarray(values) - mean) / sd).reshape(len(rows), -1).any(axis=1)
+                reasons |= {j: (name, _explain(values[j], mean, sd)) for j in rows[is_inf].tolist() if j not in reasons}
+                rows = rows[~is_inf]
             context = in_units(corpus.subset(rows), [name], self._posterior.units).contexts[name]
             while len(rows):
                 try:
@@ -62,54 +62,54 @@ class Answers:
                 except OutsideDomain as error:
                     j = int(rows[error.document])
                     is_far = np.ndim(values) == 1 and name in self._posterior.units
-                    found.setdefault(j, (name, _too_far(values[j], mean, sd) if is_far else error.why))
-                    kept = np.delete(np.arange(len(rows)), error.document)
-                    rows, context = rows[kept], context[kept]
-        return found
+                    reasons.setdefault(j, (name, _explain(values[j], mean, sd) if is_far else error.why))
+                    valid = np.delete(np.arange(len(rows)), error.document)
+                    rows, context = rows[valid], context[valid]
+        return reasons
 
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
         """Yield one record per document."""
         stacked = self._posterior.stacked(corpus) if self._contexts else None
-        found = self._predict(corpus, stacked, self._threads)
-        tokens = self._topics.tokens(corpus, found.first().argmax(axis=1), self._threads)
-        lengths, contexts = corpus.document_lengths.tolist(), self._of_contexts(corpus, found.shares)
-        probability = found.at(self._cluster, self._n_clusters)
+        clusters = self._predict(corpus, stacked, self._threads)
+        tokens = self._topics.tokens(corpus, clusters.first().argmax(axis=1), self._threads)
+        lengths, contexts = corpus.document_lengths.tolist(), self._of_contexts(corpus, clusters.shares)
+        probability = clusters.at(self._cluster, self._n_clusters)
         cluster = probability.argmax(axis=1)
-        for j, (own, length) in enumerate(zip(cluster.tolist(), lengths, strict=True)):
+        for j, (k, length) in enumerate(zip(cluster.tolist(), lengths, strict=True)):
             part = slice(tokens.indptr[j], tokens.indptr[j + 1])
             order = np.argsort(-tokens.data[part], kind="stable")[: self._top] if length else _NONE
             topics = zip(tokens.indices[part][order].tolist(), tokens.data[part][order].tolist(), strict=True)
-            said: dict[str, Any] = {"cluster": own + 1, "probability": round(float(probability[j, own]), _DIGITS)}
-            said |= {"tokens": length}
-            said["topics"] = [{"topic": topic + 1, "share": round(share / length, _DIGITS)} for topic, share in topics]
-            yield said | ({"contexts": contexts[j]} if self._contexts else {})
+            entry: dict[str, Any] = {"cluster": k + 1, "probability": round(float(probability[j, k]), _DIGITS)}
+            entry |= {"tokens": length}
+            entry["topics"] = [{"topic": topic + 1, "share": round(share / length, _DIGITS)} for topic, share in topics]
+            yield entry | ({"contexts": contexts[j]} if self._contexts else {})
 
     def _of_contexts(self, corpus: Corpus, shares: sp.csr_matrix) -> list[dict[str, Any]]:
         """Return the predictions of the contexts that each document lacks."""
-        said: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
+        answers: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
         for name, predictive in self._contexts.items():
             documents = np.flatnonzero(corpus.missing(name))
-            if not len(documents) or name == self._unsaid:
+            if not len(documents) or name == self._embedding_name:
                 continue
-            found = replace(predictive, shares=shares[documents])
-            if isinstance(found, PredictedNames):
-                columns, shares = found.ranking(self._top)
+            prediction = replace(predictive, shares=shares[documents])
+            if isinstance(prediction, PredictedNames):
+                columns, shares = prediction.ranking(self._top)
                 for j, row, of_names in zip(documents, columns.tolist(), shares.tolist(), strict=True):
                     several = zip(row, of_names, strict=True)
-                    said[j][name] = [
-                        {"name": found.names[one], "probability": round(share, _DIGITS)} for one, share in several
+                    answers[j][name] = [
+                        {"name": prediction.names[one], "probability": round(share, _DIGITS)} for one, share in several
                     ]
-            elif isinstance(found, PredictedVectors):
-                for j, vector in zip(documents, found.mean.tolist(), strict=True):
-                    said[j][name] = [float(f"{one:.6g}") for one in vector]
+            elif isinstance(prediction, PredictedVectors):
+                for j, vector in zip(documents, prediction.mean.tolist(), strict=True):
+                    answers[j][name] = [float(f"{one:.6g}") for one in vector]
             else:
-                numbers = np.column_stack([found.mean, found.interval()])
+                numbers = np.column_stack([prediction.mean, prediction.interval()])
                 for j, row in zip(documents, numbers.tolist(), strict=True):
-                    said[j][name] = {what: float(f"{one:.6g}") for what, one in zip(_OF_NUMBER, row, strict=True)}
-        return said
+                    answers[j][name] = {part: float(f"{one:.6g}") for part, one in zip(_OF_NUMBER, row, strict=True)}
+        return answers
 
 
-def _too_far(value: Any, mean: Any, sd: Any) -> str:
+def _explain(value: Any, mean: Any, sd: Any) -> str:
     """Return the reason why a number of a document cannot be scored."""
     if np.ndim(value):
         return "holds a number that is too large"

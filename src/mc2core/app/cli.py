@@ -265,8 +265,8 @@ def _is_corpus(path: Path) -> bool:
 def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
     """Say that a corpus is not the one that was fitted: it may have been imported again or appended to."""
     if not posterior.was_fitted_on(corpus):
-        said = f"mc2: {path} is not the corpus of the fit, so its documents are treated as new"
-        print(in_lines(said, sys.stderr), file=sys.stderr)
+        message = f"mc2: {path} is not the corpus of the fit, so its documents are treated as new"
+        print(in_lines(message, sys.stderr), file=sys.stderr)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -319,21 +319,21 @@ def _compare(options: argparse.Namespace) -> None:
     with work("comparing the fits"):
         if options.more:
             least = SAME if options.least is None else options.least
-            found: Any = robustness([options.first, options.second, *options.more], least)
+            comparison: Any = robustness([options.first, options.second, *options.more], least)
         else:
-            found = compare(options.first, options.second)
-    print(in_lines(f"mc2: {found}", sys.stderr), file=sys.stderr)
+            comparison = compare(options.first, options.second)
+    print(in_lines(f"mc2: {comparison}", sys.stderr), file=sys.stderr)
     if options.picture:
         import logging
 
         from mc2core.explore import plots
 
         logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports each step of a PDF
-        plots.save(plots.comparison(found), options.picture)
+        plots.save(plots.comparison(comparison), options.picture)
     if options.table:
-        print(found.table.to_csv(index_label="a\\b"), end="")
+        print(comparison.table.to_csv(index_label="a\\b"), end="")
     else:
-        print(found.clusters.to_csv(index=False, float_format="%.4g"), end="")
+        print(comparison.clusters.to_csv(index=False, float_format="%.4g"), end="")
 
 
 def _merge(options: argparse.Namespace) -> None:
@@ -362,11 +362,11 @@ def _merge(options: argparse.Namespace) -> None:
         posterior.save(folder / POSTERIOR)
         if names is not None:
             names.to_csv(folder / "names.csv", index=False)
-    said = merged_by_hand(posterior)[len(merged_by_hand(before)) :]
-    print(in_lines(f"{options.out}: {' '.join(said)}", sys.stdout))
-    own = [] if names is None else ["--names", f"{options.out / 'names.csv'}"]
-    steps = shlex.join(["mc2", "describe", f"{options.out}", "CORPUS", *own, "--out", f"{options.out / 'description'}"])
-    print(in_lines(f"next: {steps}", sys.stdout))
+    sentences = merged_by_hand(posterior)[len(merged_by_hand(before)) :]
+    print(in_lines(f"{options.out}: {' '.join(sentences)}", sys.stdout))
+    arguments = [] if names is None else ["--names", f"{options.out / 'names.csv'}"]
+    steps = ["mc2", "describe", f"{options.out}", "CORPUS", *arguments, "--out", f"{options.out / 'description'}"]
+    print(in_lines(f"next: {shlex.join(steps)}", sys.stdout))
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -399,7 +399,7 @@ def _clusters(options: argparse.Namespace) -> None:
     chains = posterior.between_chains()
     print(in_lines(f"mc2: {agreement(chains) if chains else ONE_CHAIN}", sys.stderr), file=sys.stderr)
     _tell_new(posterior, corpus, options.corpus)
-    cut = _known_cut(posterior, corpus, options.cut)
+    cut = _find_cut(posterior, corpus, options.cut)
     cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, cut=cut)
     document = np.arange(corpus.n_documents)
     with work("names of clusters"):
@@ -412,7 +412,7 @@ def _clusters(options: argparse.Namespace) -> None:
             "probability": probability[document, cluster].round(6),
         }
     )
-    print(table.join(_kept(corpus)).to_csv(index=False), end="")
+    print(table.join(_metadata(corpus)).to_csv(index=False), end="")
 
 
 def _cut(text: str) -> int | str:
@@ -429,7 +429,7 @@ def _cut(text: str) -> int | str:
         raise ArgumentTypeError(f"{text!r} is neither a number of clusters nor one of {', '.join(CUTS)}") from None
 
 
-def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
+def _find_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
     """Return the number of clusters of the cut, or "all" for a named cut if there is no hierarchy."""
     from mc2core.base.checks import counted
 
@@ -442,18 +442,18 @@ def _known_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | st
         print(in_lines(f"mc2: no clustering is recommended: {error}", sys.stderr), file=sys.stderr)
     if posterior.hierarchy is None:
         return "all"
-    found, size = posterior.hierarchy, posterior.hierarchy.size_of(cut)
-    all_of_them = "" if size == found.n_clusters else f" of {found.n_clusters}; --cut all prints these"
-    said = f"mc2: the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
-    if cut != "recommended" and not found.other:
-        said += "; it is the recommended one, because only one number of clusters stands out"
-    elif found.other and size == found.recommended:
-        said += f"; the {found.other_name} clustering has {found.other} (--cut {found.other_name})"
-    print(in_lines(said, sys.stderr), file=sys.stderr)
+    hierarchy, size = posterior.hierarchy, posterior.hierarchy.size_of(cut)
+    all_of_them = "" if size == hierarchy.n_clusters else f" of {hierarchy.n_clusters}; --cut all prints these"
+    message = f"mc2: the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
+    if cut != "recommended" and not hierarchy.other:
+        message += "; it is the recommended one, because only one number of clusters stands out"
+    elif hierarchy.other and size == hierarchy.recommended:
+        message += f"; the {hierarchy.other_name} clustering has {hierarchy.other} (--cut {hierarchy.other_name})"
+    print(in_lines(message, sys.stderr), file=sys.stderr)
     return size
 
 
-def _kept(corpus: Corpus) -> pd.DataFrame:
+def _metadata(corpus: Corpus) -> pd.DataFrame:
     """Return the kept columns for a table of documents: long texts are shortened, but ids are not."""
     import pandas as pd
 
@@ -463,8 +463,8 @@ def _kept(corpus: Corpus) -> pd.DataFrame:
         is_long = isinstance(value, str) and len(value) > _LONGEST
         return " ".join(value[: _LONGEST - 1].split()) + "…" if is_long else value
 
-    kept = {name: values if name == column else values.map(cut) for name, values in corpus.documents.items()}
-    return pd.DataFrame(kept, index=corpus.documents.index).add_prefix("document_").reset_index(drop=True)
+    columns = {name: values if name == column else values.map(cut) for name, values in corpus.documents.items()}
+    return pd.DataFrame(columns, index=corpus.documents.index).add_prefix("document_").reset_index(drop=True)
 
 
 def _contexts(options: argparse.Namespace) -> None:
@@ -478,11 +478,11 @@ def _contexts(options: argparse.Namespace) -> None:
             "context"
         )
     posterior, corpus = _read(options)
-    found = posterior.predict_context(corpus, options.name, not options.no_context, options.threads)
-    table = found.table(options.top) if isinstance(found, PredictedNames) else found.table()
-    kept = _kept(corpus)
-    kept.index = kept.index + 1
-    print(table.join(kept, on="document").to_csv(index=False, float_format="%.6g"), end="")
+    predicted = posterior.predict_context(corpus, options.name, not options.no_context, options.threads)
+    table = predicted.table(options.top) if isinstance(predicted, PredictedNames) else predicted.table()
+    metadata = _metadata(corpus)
+    metadata.index = metadata.index + 1
+    print(table.join(metadata, on="document").to_csv(index=False, float_format="%.6g"), end="")
 
 
 def _print_hierarchy(options: argparse.Namespace) -> None:

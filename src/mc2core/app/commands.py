@@ -112,10 +112,10 @@ class _Messages(io.FileIO):
         return len(data)
 
 
-def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequence[str] | None) -> int:
+def run(program: str, description: str, add: Callable[[Any], None], arguments: Sequence[str] | None) -> int:
     """Parse the arguments (of the process if None) and call ``options.run(options)``.
 
-    ``about`` is the description of the program; ``add`` adds its commands to the action that holds them. Returns the
+    ``description`` is that of the program; ``add`` adds its commands to the action that holds them. Returns the
     exit code: 0, 2 after an error message, or 130 after Ctrl-C. Progress goes to stderr, and a signal stops between two
     pieces of work.
     """
@@ -126,7 +126,7 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
                 _prepare_streams()
                 arguments = sys.argv[1:]
             try:
-                code = _call(_parsed(program, about, add, arguments))
+                code = _call(_parse(program, description, add, arguments))
             finally:
                 sys.stdout.flush()
     except _OutputError as error:
@@ -136,10 +136,10 @@ def run(program: str, about: str, add: Callable[[Any], None], arguments: Sequenc
         print(f"{program}: error: {error}", file=sys.stderr)
         return 2
     except (ValueError, OSError, MissingPackage) as error:
-        said = str(error)
+        message = str(error)
         if isinstance(error, OSError) and error.strerror:
-            said = ": ".join(str(one) for one in (error.filename, error.strerror) if one is not None)
-        print(in_lines(f"{program}: error: {in_shell(said, arguments or ())}", sys.stderr), file=sys.stderr)
+            message = ": ".join(str(one) for one in (error.filename, error.strerror) if one is not None)
+        print(in_lines(f"{program}: error: {in_shell(message, arguments or ())}", sys.stderr), file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
@@ -154,15 +154,15 @@ def in_shell(message: str, arguments: Sequence[str]) -> str:
     """Return a message about Python parameters with the names of the given command-line options."""
     import re
 
-    given = [one.partition("=")[0] for one in arguments if one.startswith("--")]
-    names = {one[2:].replace("-", "_"): one for one in given}
+    names_given = [one.partition("=")[0] for one in arguments if one.startswith("--")]
+    names = {one[2:].replace("-", "_"): one for one in names_given}
     if "clusters" in names:
         names["n_clusters"] = names.pop("clusters")
     if not names:
         return message
     numbers = "|".join(one for one in names if one in _NUMBERS) or "(?!)"
     pattern = rf"^(?:{'|'.join(names)})(?= is | needs )|\b(?:{numbers})(?=,? (?:is |here )?-?[0-9])"
-    return re.sub(pattern, lambda found: names[found[0]], message)
+    return re.sub(pattern, lambda match: names[match[0]], message)
 
 
 def in_lines(text: str, stream: TextIO) -> str:
@@ -206,7 +206,7 @@ def _prepare_streams() -> None:
         setattr(sys, name, stream)
 
 
-def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Sequence[str]) -> argparse.Namespace:
+def _parse(program: str, description: str, add: Callable[[Any], None], arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the options. Each command parses its own, so that options may stand between its arguments and errors show
     its usage."""
     import argparse
@@ -215,8 +215,8 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
         def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
             from mc2core.base.provenance import commit
 
-            known = commit()
-            print(f"{program} {__version__}" + (f" (commit {known})" if known else ""))
+            revision = commit()
+            print(f"{program} {__version__}" + (f" (commit {revision})" if revision else ""))
             parser.exit()
 
     arguments = list(arguments)
@@ -224,7 +224,7 @@ def _parsed(program: str, about: str, add: Callable[[Any], None], arguments: Seq
         if arguments[at] == "--missing" and not arguments[at + 1].startswith("--"):  # a code such as -99 is no option
             arguments[at : at + 2] = [f"--missing={arguments[at + 1]}"]
     parser = argparse.ArgumentParser(
-        prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action=Version, nargs=0, help="print the version, with the commit if it is known")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

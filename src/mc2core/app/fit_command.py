@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
     try:
         provenance = _fit(options)
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
-        print(in_lines(f"mc2: stopped; {_left_by_a_stop(options.out)}", sys.stderr), file=sys.stderr)
+        print(in_lines(f"mc2: stopped; {_describe_stop(options.out)}", sys.stderr), file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
     print(in_lines("\n".join(_summary(options, provenance)), sys.stdout))
     for warning in provenance["inferred"]["warnings"]:
@@ -98,9 +98,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _check_folder(out: Path, corpus: Path) -> None:
     """Raise ValueError if the files of a fit cannot be in ``out``, or would be among those of its corpus."""
-    for one in (out, *out.parents):
-        if one.exists() and not one.is_dir():
-            raise ValueError(f"--out {out}: {one} is a file; give a folder")
+    for folder in (out, *out.parents):
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"--out {out}: {folder} is a file; give a folder")
     if out.resolve() == corpus.resolve():
         raise ValueError(f"--out {out} is the folder of the corpus; give another folder for the fit")
 
@@ -127,7 +127,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
 
         corpus, contexts = Corpus.load(options.corpus), once(map(_family, options.context), "--context")
     fixed = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
-    given = parse_settings([*fixed, *options.set], "--set")
+    settings = parse_settings([*fixed, *options.set], "--set")
     is_there, may_resume = ((options.out / name).is_file() for name in ("posterior.npz", "checkpoint.npz"))
     if is_there and not may_resume and not options.overwrite:
         length = _length(options.out / "provenance.json")
@@ -140,8 +140,8 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         model=options.model,
         engine=options.engine,
         contexts=contexts or None,
-        settings={name: value for name, value in given.items() if not name.startswith("spark.")},
-        spark={name: value for name, value in given.items() if name.startswith("spark.")},
+        settings={name: value for name, value in settings.items() if not name.startswith("spark.")},
+        spark={name: value for name, value in settings.items() if name.startswith("spark.")},
         iterations=options.iterations,
         chains=options.chains,
         burn_in=options.burn_in,
@@ -153,12 +153,12 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-def _left_by_a_stop(out: Path) -> str:
+def _describe_stop(out: Path) -> str:
     """Return a sentence on how the same command continues, and on the posterior written so far."""
     from mc2core.base import storage
 
-    posterior, written, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
-    stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
+    posterior, provenance, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
+    stopped = storage.read_json(provenance).get("stopped_at") if provenance.is_file() else None
     so_far = f"; {posterior} has the result after {stopped:.4g} iterations" if stopped is not None else ""
     went = "resumes from the checkpoint" if checkpoint.is_file() else "starts again, as there is no checkpoint yet"
     return f"the same command {went}{so_far}"
@@ -170,10 +170,10 @@ def _length(provenance: Path) -> str:
     from mc2core.base.checks import counted
 
     try:
-        about = storage.read_json(provenance)
-        updates = len(about["stream"]["updates"]) if "stream" in about else 0
+        record = storage.read_json(provenance)
+        updates = len(record["stream"]["updates"]) if "stream" in record else 0
         and_updates = f" and {counted(updates, 'updates')}" if updates else ""
-        return f" of {about.get('stopped_at', about['iterations']):g} iterations{and_updates}"
+        return f" of {record.get('stopped_at', record['iterations']):g} iterations{and_updates}"
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         return ""
 
@@ -192,26 +192,26 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     took = f"{posterior}: {counted(provenance['iterations'], 'iterations')} in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
-    said = sentence(provenance["inferred"])
-    if said:
-        others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
-        said += f"; other values of {others} may give another result"
+    result = sentence(provenance["inferred"])
+    if result:
+        remedies = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
+        result += f"; other values of {remedies} may give another result"
     lines = [took]
     for name in ("recommended", "broad", "fine"):
         if (size := provenance["inferred"].get(name)) is not None:
             lines.append(f"{name} clustering: {counted(size, 'clusters')}")
-    lines += [*([said] if said else []), f"model: {model.describe()}"]
+    lines += [*([result] if result else []), f"model: {model.describe()}"]
     if not options.context:  # contexts that are used without being named
         lines += [
             f"context {name}: the embeddings of the corpus, strength {one.strength:g} (default rule)"
             for name, one in model.contexts.items()
         ]
-    more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
+    advice = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     if provenance["inferred"]["changing"]:
-        more += ", or with --iterations auto until clusters and topics no longer change"
+        advice += ", or with --iterations auto until clusters and topics no longer change"
     elif provenance["iterations"] >= _FEWEST and provenance["engine"]["name"] != "svi":
-        more += "; this is hardly needed, because log joint, clusters and topics are level"
-    lines.append(f"for more iterations: {more}")
+        advice += "; this is hardly needed, because log joint, clusters and topics are level"
+    lines.append(f"for more iterations: {advice}")
     fit, corpus, out = (shlex.quote(str(one)) for one in (posterior, options.corpus, options.out / "description"))
     if "clusters" not in model.reported:  # there are none to describe
         return [*lines, f"next: mc2 topics {fit}; mc2 evaluate {fit} CORPUS"]

@@ -260,11 +260,11 @@ def _import(options: argparse.Namespace) -> None:
     if options.append:
         new = [f"{counted(corpus.n_documents, 'documents')}: {options.input.name}", *new]
         assert isinstance(like, Corpus)
-        corpus, source = _appended(like, corpus, options.input)
+        corpus, source = _append_corpus(like, corpus, options.input)
     with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as folder:
         corpus.save(folder)
-        about = options.out.name, source, corpus, dropped
-        datasheet.write(folder / "datasheet.md", *about, notes=notes_of(corpus), new=new)
+        facts = options.out.name, source, corpus, dropped
+        datasheet.write(folder / "datasheet.md", *facts, notes=notes_of(corpus), new=new)
         if bad.number:
             bad.write(folder / "bad_rows.tsv")
     projection = projection_of(corpus.imported)
@@ -295,7 +295,7 @@ def _is_there(options: argparse.Namespace) -> bool:
     return False
 
 
-def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
+def _append_corpus(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
     """Return both corpora as one that records the appended input, and its source. Raises ValueError if both have the
     same id."""
     from mc2core.base import storage
@@ -303,12 +303,12 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
 
     imported: dict[str, Any] = before.imported or {"form": "", "settings": {}}
     column = imported["settings"].get("id")
-    known = [set(one.documents[column].astype(str)) if column in one.documents else set() for one in (before, new)]
-    if twice := sorted(known[0] & known[1]):
+    ids = [set(one.documents[column].astype(str)) if column in one.documents else set() for one in (before, new)]
+    if twice := sorted(ids[0] & ids[1]):
         raise ValueError(f"{path}: {column!r} {twice[0]!r} is the id of a document that is in the corpus already")
     corpus = Corpus.concatenate([before, new])
-    one = {"file": path.name, "digest": storage.digest_path(path), "documents": new.n_documents}
-    parts = [*imported.get("appended", ()), one]
+    entry = {"file": path.name, "digest": storage.digest_path(path), "documents": new.n_documents}
+    parts = [*imported.get("appended", ()), entry]
     corpus.imported = imported | {"appended": parts}
     return corpus, f"imported, then appended: {', '.join(part['file'] for part in parts)}"
 

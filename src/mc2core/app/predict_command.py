@@ -51,22 +51,22 @@ def run(options: argparse.Namespace) -> int:
         from mc2core.posterior import Posterior
 
         posterior = Posterior.load(options.posterior)
-        given = {name: getattr(options, name) for name in COLUMNS}
-        reader, answers = LineReader(posterior, given), Answers(posterior, whole("top", options.top), options.threads)
+        columns = {name: getattr(options, name) for name in COLUMNS}
+        reader, answers = LineReader(posterior, columns), Answers(posterior, whole("top", options.top), options.threads)
     code = 0
     with showing(False):
         for batch in batches_of_lines(sys.stdin.buffer, MOST):
-            found = reader.read(batch)
-            if found.corpus is not None:
-                found = reader.without(found, answers.outside(found.corpus))
-            for bad in found.bad:
+            documents = reader.read(batch)
+            if documents.corpus is not None:
+                documents = reader.without(documents, answers.outside(documents.corpus))
+            for bad in documents.bad:
                 code = 2
                 print(f"mc2: {bad}", file=sys.stderr)
-            if found.corpus is not None:
-                for line, name, said in zip(found.lines, found.ids, answers.of(found.corpus), strict=True):
-                    about = {"line": line} if name is None else {"line": line, "id": name}
-                    print(json.dumps(about | said))
+            if documents.corpus is not None:
+                for line, name, entry in zip(documents.lines, documents.ids, answers.of(documents.corpus), strict=True):
+                    position = {"line": line} if name is None else {"line": line, "id": name}
+                    print(json.dumps(position | entry))
                 sys.stdout.flush()
-    for what, key in reader.unseen.items():
-        print(f"mc2: no line has the key {key!r}, which was given for {what}", file=sys.stderr)
+    for option, key in reader.unseen.items():
+        print(f"mc2: no line has the key {key!r}, which was given for {option}", file=sys.stderr)
     return code

@@ -40,13 +40,13 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.explore.sheet import score_sheet, write_sheet
 
     if options.score:
-        found = [score_sheet(options.posterior, one).assign(answers=str(one)) for one in options.score]
-        print(pd.concat(found).to_csv(index=False, float_format="%.3g"), end="")
+        scores = [score_sheet(options.posterior, one).assign(answers=str(one)) for one in options.score]
+        print(pd.concat(scores).to_csv(index=False, float_format="%.3g"), end="")
         return
     if options.corpus is None or options.out is None:
         raise ValueError("a question sheet needs the corpus and a folder: mc2 sheet FIT CORPUS --out FOLDER")
     n = write_sheet(
         options.posterior, Corpus.load(options.corpus), options.out, options.texts, options.seed, options.threads
     )
-    said = f"{options.out}: {n} questions; send sheet.html (a form) or sheet.csv (a spreadsheet) to people"
-    print(in_lines(f"{said}\nnext: mc2 sheet {options.posterior} --score answers.csv", sys.stdout))
+    message = f"{options.out}: {n} questions; send sheet.html (a form) or sheet.csv (a spreadsheet) to people"
+    print(in_lines(f"{message}\nnext: mc2 sheet {options.posterior} --score answers.csv", sys.stdout))

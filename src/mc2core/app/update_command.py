@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         from mc2core.posterior.posterior import posterior_file
     columns = {name: getattr(options, name) for name in (*COLUMNS, "embeddings") if getattr(options, name)}
     try:
-        about = update_fit(
+        provenance = update_fit(
             options.fit,
             options.new,
             out=options.out,
@@ -73,13 +73,13 @@ def run(options: argparse.Namespace) -> None:
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
         print("mc2: stopped; the same command completes the update", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
-    if "updates" in about:
+    if "updates" in provenance:
         fit = posterior_file(options.fit).parent
-        _tell_added(options.out or beside(fit), fit, about)
+        _tell_added(options.out or beside(fit), fit, provenance)
         return
     posterior = posterior_file(options.out or options.fit)
-    print(in_lines(f"{posterior}: {_said(about)}", sys.stdout))
-    for warning in about.get("drift", {}).get("warnings", ()):
+    print(in_lines(f"{posterior}: {_summarise(provenance)}", sys.stdout))
+    for warning in provenance.get("drift", {}).get("warnings", ()):
         print(in_lines(f"mc2: the model may no longer fit: {warning}", sys.stderr), file=sys.stderr)
     print(in_lines(f"next: {_next(posterior, options.new, columns)}", sys.stdout))
 
@@ -88,13 +88,13 @@ def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
     """Return the command that shows the clusters of the new documents; documents of a file must be imported first."""
     if (new / "corpus.json").is_file():
         return shlex.join(["mc2", "clusters", str(posterior), str(new)])
-    given = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
-    given += [part for one in columns.get("contexts", ()) for part in ("--context", one)]
-    command = shlex.join(["mc2", "import", str(new), "--like", str(posterior), *given])
+    arguments = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
+    arguments += [part for one in columns.get("contexts", ()) for part in ("--context", one)]
+    command = shlex.join(["mc2", "import", str(new), "--like", str(posterior), *arguments])
     return f"{command} --out FOLDER; {shlex.join(['mc2', 'clusters', str(posterior)])} FOLDER"
 
 
-def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:
+def _tell_added(out: Path, fit: Path, provenance: Mapping[str, Any]) -> None:
     """Write the tables of an update by Gibbs, and print what came."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
@@ -111,38 +111,38 @@ def _tell_added(out: Path, fit: Path, about: Mapping[str, Any]) -> None:
         for name, table in (("clusters.csv", clusters), ("added.csv", documents)):
             with storage.replacing(out / name) as stream:
                 stream.write(table.to_csv(index=False))
-    now = about["updates"][-1]
-    print(in_lines(f"{out / 'posterior.npz'}: {counted(now['documents'], 'documents added')}", sys.stdout))
+    update = provenance["updates"][-1]
+    print(in_lines(f"{out / 'posterior.npz'}: {counted(update['documents'], 'documents added')}", sys.stdout))
     is_new = clusters["new"] == "yes"
     grown = clusters[~is_new & (clusters["added"] > 0)].sort_values("added", ascending=False, kind="stable")
-    for what, table in (("grew", grown), ("new", clusters[is_new])):
+    for change, table in (("grew", grown), ("new", clusters[is_new])):
         for row in table.itertuples():
-            sizes = f"{row.before:,} -> {row.documents:,}" if what == "grew" else f"{row.documents:,}"
-            print(in_lines(f"  cluster {row.cluster} ({row.name}) {what}: {sizes} documents", sys.stdout))
+            sizes = f"{row.before:,} -> {row.documents:,}" if change == "grew" else f"{row.documents:,}"
+            print(in_lines(f"  cluster {row.cluster} ({row.name}) {change}: {sizes} documents", sys.stdout))
     if not is_new.any():
         print("  no new cluster")
-    if "mean_probability" in now:
-        unsure = f"{now['unsure']:,} have no cluster with probability {UNSURE:g} or more"
-        print(in_lines(f"  mean probability of the new documents' clusters: {now['mean_probability']:.2f}; {unsure}",
+    if "mean_probability" in update:
+        unsure = f"{update['unsure']:,} have no cluster with probability {UNSURE:g} or more"
+        print(in_lines(f"  mean probability of the new documents' clusters: {update['mean_probability']:.2f}; {unsure}",
                        sys.stdout))  # fmt: skip
-    for reason in needs_new_fit(about):
+    for reason in needs_new_fit(provenance):
         print(in_lines(f"mc2: fit all documents again: {reason}", sys.stderr), file=sys.stderr)
     corpus = next(out / name for name in ("corpus", "added") if (out / name).is_dir())
     steps = shlex.join(["mc2", "clusters", str(out), str(corpus)])
     print(in_lines(f"next: {out / 'added.csv'} has the new documents; {steps}", sys.stdout))
 
 
-def _said(about: dict[str, Any]) -> str:
+def _summarise(provenance: dict[str, Any]) -> str:
     """Return a short summary of an update."""
     from mc2core.base.checks import counted
 
-    now, drift = about["stream"]["updates"][-1], about["drift"]
-    new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
-    columns = ", ".join(counted(n, what) for what, n in new.items() if n)
-    repeated = counted(now["repeated"], "documents left out as repeated (same id or file)")
-    parts = [counted(now["documents"], "documents added"), *([repeated] if now["repeated"] else [])]
+    update, drift = provenance["stream"]["updates"][-1], provenance["drift"]
+    new = {"words": update["new_words"]} | {f"values of {name}": n for name, n in update["new_values"].items()}
+    columns = ", ".join(counted(n, unit) for unit, n in new.items() if n)
+    repeated = counted(update["repeated"], "documents left out as repeated (same id or file)")
+    parts = [counted(update["documents"], "documents added"), *([repeated] if update["repeated"] else [])]
     lines = ["; ".join([*parts, *([f"new columns: {columns}"] if columns else [])])]
-    is_first = len(about["stream"]["updates"]) == 1
+    is_first = len(provenance["stream"]["updates"]) == 1
     whose = "documents of the fit, after training on them" if is_first else "earlier updates"
     before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"
     lines.append(f"log likelihood per word, before training on them: {drift['log_likelihood']:.3f} nats{before}")

@@ -42,17 +42,17 @@ def run(options: argparse.Namespace) -> int:
     """
     from mc2core.base.progress import work
 
-    code, found = 0, {}
+    code, contents = 0, {}
     for path in chain.from_iterable(map(_files, options.paths)):
         try:
             with work(f"reading {path}"):
-                found[path] = _read(path)
+                contents[path] = _read(path)
         except (ValueError, OSError) as error:
             print(f"mc2: error: {error}", file=sys.stderr)
             code = 2
         else:
-            print(f"{path}: {_kind(found[path])}", flush=True)
-    return max(code, _together(found, options.rerun, options.threads))
+            print(f"{path}: {_kind(contents[path])}", flush=True)
+    return max(code, _compare_fit(contents, options.rerun, options.threads))
 
 
 def _files(path: Path) -> list[Path]:
@@ -88,13 +88,13 @@ def _kind(one: Corpus | Checkpoint | Posterior) -> str:
     return f"complete checkpoint at iteration {one.iteration}"
 
 
-def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:
+def _compare_fit(contents: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:
     """Report whether a fit was made from a corpus if one of each is given, and repeat the fit if ``is_rerun``."""
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
 
-    fits = [(path, one) for path, one in found.items() if isinstance(one, Posterior)]
-    corpora = [(path, one) for path, one in found.items() if isinstance(one, Corpus)]
+    fits = [(path, one) for path, one in contents.items() if isinstance(one, Posterior)]
+    corpora = [(path, one) for path, one in contents.items() if isinstance(one, Corpus)]
     if len(fits) != 1 or len(corpora) != 1:
         if is_rerun:
             raise ValueError("--rerun needs one fit and one corpus: mc2 verify FIT CORPUS --rerun")
@@ -105,8 +105,8 @@ def _together(found: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool
     is_fitted = posterior.was_fitted_on(corpus)
     belongs = "is the corpus of the fit" if is_fitted else "is not the corpus of the fit"
     versions = other_versions(posterior)
-    same = f"other versions: {', '.join(versions)}" if versions else "the installed versions"
-    print(in_lines(f"{path}: {folder} {belongs}; the fit was made with {same}", sys.stdout), flush=True)
+    environment = f"other versions: {', '.join(versions)}" if versions else "the installed versions"
+    print(in_lines(f"{path}: {folder} {belongs}; the fit was made with {environment}", sys.stdout), flush=True)
     if not is_rerun:
         return 0 if is_fitted else 2
     result = rerun(posterior, corpus, threads)
