@@ -70,62 +70,62 @@ def gains(fits: pd.DataFrame) -> pd.DataFrame:
     from scipy import stats
 
     rows = []
-    for case, here in fits.groupby(_CASE, sort=False):
-        about = dict(zip(_CASE, case, strict=True)) | {name: here[name].iloc[0] for name in ("documents", "classes")}
+    for case, part in fits.groupby(_CASE, sort=False):
+        entry = dict(zip(_CASE, case, strict=True)) | {name: part[name].iloc[0] for name in ("documents", "classes")}
         for given in (CONTEXT, RANDOM):
             for measure in GAINS:
-                found = gain(here, measure, given)
-                if found.empty or (measure != "perplexity" and not _has_classes(here)):
+                values = gain(part, measure, given)
+                if values.empty or (measure != "perplexity" and not _has_classes(part)):
                     continue
-                n, mean = len(found), found.mean()
-                reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * found.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
-                row = about | {"given": given, "measure": measure, "words": _words(here, measure), "gain": mean}
+                n, mean = len(values), values.mean()
+                reach = stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+                row = entry | {"given": given, "measure": measure, "words": _words(part, measure), "gain": mean}
                 rows.append(row | {"least": mean - reach, "most": mean + reach, "seeds": n})
     return pd.DataFrame(rows)
 
 
-def _has_classes(here: pd.DataFrame) -> bool:
+def _has_classes(fits: pd.DataFrame) -> bool:
     """Return whether a sample has classes, and enough documents per class."""
-    return 0 < here["classes"].iloc[0] <= here["documents"].iloc[0] / FEWEST_PER_CLUSTER
+    return 0 < fits["classes"].iloc[0] <= fits["documents"].iloc[0] / FEWEST_PER_CLUSTER
 
 
-def _words(here: pd.DataFrame, measure: str) -> float:
-    return float(here.loc[here["given"] == WORDS, measure].mean())
+def _words(fits: pd.DataFrame, measure: str) -> float:
+    return float(fits.loc[fits["given"] == WORDS, measure].mean())
 
 
 def conclude(table: pd.DataFrame) -> str:
     """Draw the conclusion in two sentences: for the classes, and for the words of new documents."""
-    said = []
+    sentences = []
     for measure, text, is_gain in (
         (
             "recommended_ari",
             f"the ARI of the recommended clusters is higher ({LEVEL:.0%} interval above zero)",
-            _higher,
+            _is_higher,
         ),
         (
             "perplexity",
             f"the perplexity of the words of new documents is lower by more than {GAIN:.0%} ({LEVEL:.0%} interval)",
-            _lower,
+            _is_lower,
         ),
     ):
-        here = table[table["measure"] == measure].assign(is_gain=is_gain)
-        own, other = (here[here["given"] == given].groupby("method", sort=False) for given in (CONTEXT, RANDOM))
-        counts = [f"{one['is_gain'].sum()} of {len(one)} cases for {name}" for name, one in own]
-        random = [f"{one['is_gain'].sum()}" for _, one in other]
-        of_random = f"with the contexts of random documents in {_listed(random)}"
-        said.append(f"With the context, {text} in {_listed(counts)}; {of_random}.")
-    return " ".join(said)
+        part = table[table["measure"] == measure].assign(is_gain=is_gain)
+        real, shuffled = (part[part["given"] == given].groupby("method", sort=False) for given in (CONTEXT, RANDOM))
+        counts = [f"{one['is_gain'].sum()} of {len(one)} cases for {name}" for name, one in real]
+        random = [f"{one['is_gain'].sum()}" for _, one in shuffled]
+        of_random = f"with the contexts of random documents in {_join(random)}"
+        sentences.append(f"With the context, {text} in {_join(counts)}; {of_random}.")
+    return " ".join(sentences)
 
 
-def _listed(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _higher(table: pd.DataFrame) -> pd.Series:
+def _is_higher(table: pd.DataFrame) -> pd.Series:
     return table["least"] > 0
 
 
-def _lower(table: pd.DataFrame) -> pd.Series:
+def _is_lower(table: pd.DataFrame) -> pd.Series:
     return table["most"] < -100 * GAIN
 
 
@@ -136,73 +136,73 @@ def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Cla
     """
     claims = []
     cases: Iterable[tuple[Any, pd.DataFrame]] = fits.groupby(_CASE, sort=False)
-    for (dataset, context, method), here in cases:
+    for (dataset, context, method), part in cases:
         title = ORIGINS[dataset].title
         if method == "MC2" and dataset in TAGGED:
             at = {name: printed["ICML 14, table 3", name] for name in MEASURES}
-            said = ", ".join(f"{label} {at[name]:.3f}" for name, label in MEASURES.items())
+            listing = ", ".join(f"{label} {at[name]:.3f}" for name, label in MEASURES.items())
             change, text = (
                 printed["ICML 14, table 2", "perplexity"],
                 "MC2 with tags has a lower perplexity than MC2 without tags",
             )
-            claims.append(_of_perplexity("icml2014_table2", title, text, here, change))
-            text = f"contexts raise the agreement by at least the printed gains ({said})"
-            claims.append(_of_measures("icml2014_table3", title, text, here, at))
+            claims.append(_of_perplexity("icml2014_table2", title, text, part, change))
+            text = f"contexts raise the agreement by at least the printed gains ({listing})"
+            claims.append(_of_measures("icml2014_table3", title, text, part, at))
         elif method == "SVI-MC2" and dataset in TAGGED:
             change = printed["UAI 16, table 2, MeSH", "perplexity"]
             text = "SVI-MC2 with contexts has a lower perplexity than SVI-MC2 without contexts"
-            claims.append(_of_perplexity("uai2016_table2", title, text, here, change))
+            claims.append(_of_perplexity("uai2016_table2", title, text, part, change))
             text = "all four measures are higher with 100% of the contexts than with none"
-            claims.append(_of_measures("uai2016_table4", title, text, here, dict.fromkeys(MEASURES, 0.0)))
+            claims.append(_of_measures("uai2016_table4", title, text, part, dict.fromkeys(MEASURES, 0.0)))
         elif method == DOCUMENT_LEVEL:
             text = f"{method}: {{}} with {context} than with the words alone"
-            claims.append(_ours(_of_perplexity("", title, text.format("the perplexity is lower"), here)))
-            if not _has_classes(here):
+            claims.append(_mark_ours(_of_perplexity("", title, text.format("the perplexity is lower"), part)))
+            if not _has_classes(part):
                 continue
             for measure, label in (
                 ("recommended_ari", "the ARI of the recommended clusters is higher"),
                 ("fixed_ari", "with K fixed, the ARI is higher"),
             ):
-                said = text.format(label)
-                claims.append(_ours(_of_measures("", title, said, here, {measure: 0.0})))
-            said = f"{method}: the ARI of the recommended clusters is higher with {context} "
-            said += f"than with {context} taken from random documents"
-            claims.append(_ours(_of_measures("", title, said, here, {"recommended_ari": 0.0}, RANDOM)))
+                sentence = text.format(label)
+                claims.append(_mark_ours(_of_measures("", title, sentence, part, {measure: 0.0})))
+            sentence = f"{method}: the ARI of the recommended clusters is higher with {context} "
+            sentence += f"than with {context} taken from random documents"
+            claims.append(_mark_ours(_of_measures("", title, sentence, part, {"recommended_ari": 0.0}, RANDOM)))
             rival = fits[(fits["dataset"] == dataset) & (fits["context"] == context) & (fits["method"] == KMEANS)]
             rival = rival[rival["given"] == CONTEXT].assign(given=KMEANS)
             if len(rival):
-                said = f"{method}: with K fixed, the ARI with {context} is at least the ARI of K-means "
-                said += "with words and context"
-                both = pd.concat([here, rival])
-                claims.append(_ours(_of_measures("", title, said, both, {"fixed_ari": 0.0}, KMEANS)))
+                sentence = f"{method}: with K fixed, the ARI with {context} is at least the ARI of K-means "
+                sentence += "with words and context"
+                rows = pd.concat([part, rival])
+                claims.append(_mark_ours(_of_measures("", title, sentence, rows, {"fixed_ari": 0.0}, KMEANS)))
     return claims
 
 
-def _ours(claim: Claim) -> Claim:
+def _mark_ours(claim: Claim) -> Claim:
     return replace(claim, whose=OURS)
 
 
-def _of_perplexity(target: str, title: str, text: str, here: pd.DataFrame, printed: float = 0.0) -> Claim:
+def _of_perplexity(target: str, title: str, text: str, fits: pd.DataFrame, printed: float = 0.0) -> Claim:
     label = "change of perplexity in %"
-    about: dict[str, Any] = {"below": 0.0, "digits": 1, "is_difference": True, "size": 100 * GAIN}
-    lead = mean_of(label, gain(here, "perplexity"), **about, claimed=abs(printed))
-    first, second = (here.loc[here["given"] == given, "perplexity"].mean() for given in (CONTEXT, WORDS))
-    numbers = f"with {here['context'].iloc[0]} {first:,.1f}, without {second:,.1f}"
+    settings: dict[str, Any] = {"below": 0.0, "digits": 1, "is_difference": True, "size": 100 * GAIN}
+    lead = mean_of(label, gain(fits, "perplexity"), **settings, claimed=abs(printed))
+    first, second = (fits.loc[fits["given"] == given, "perplexity"].mean() for given in (CONTEXT, WORDS))
+    numbers = f"with {fits['context'].iloc[0]} {first:,.1f}, without {second:,.1f}"
     if printed:
         numbers += f"; printed {printed:+.1f}%"
     return replace(judge(title, text, [lead], numbers), of=target)
 
 
 def _of_measures(
-    target: str, title: str, text: str, here: pd.DataFrame, sizes: Mapping[str, float], over: str = WORDS
+    target: str, title: str, text: str, fits: pd.DataFrame, sizes: Mapping[str, float], over: str = WORDS
 ) -> Claim:
     leads: list[Statistic] = []
     labels = {**MEASURES, "recommended_ari": "ARI of the recommended clusters", "fixed_ari": "ARI with K fixed"}
     numbers = []
     for name, size in sizes.items():
-        found = gain(here, name, over=over)
-        leads.append(mean_of(f"gain in {labels[name]}", found, above=0.0, digits=3, is_difference=True, size=size))
-        means = (here.loc[here["given"] == given, name].mean() for given in (CONTEXT, over))
+        gains = gain(fits, name, over=over)
+        leads.append(mean_of(f"gain in {labels[name]}", gains, above=0.0, digits=3, is_difference=True, size=size))
+        means = (fits.loc[fits["given"] == given, name].mean() for given in (CONTEXT, over))
         numbers.append(f"{labels[name]} " + " against ".join(f"{one:.3f}" for one in means))
     return replace(judge(title, text, leads, ", ".join(numbers)), of=target)
 
@@ -211,8 +211,8 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     """Format the gains as text, one row per corpus, context, method and kind of context (real or random)."""
     rows = []
     cases: Iterable[tuple[Any, pd.DataFrame]] = table.groupby([*_CASE, "given"], sort=False)
-    for (dataset, context, method, given), here in cases:
-        by = here.set_index("measure")
+    for (dataset, context, method, given), part in cases:
+        by = part.set_index("measure")
         size = f"{by['documents'].iloc[0]:,.0f} documents"
         row = {
             "corpus": f"{ORIGINS[dataset].title} ({size}, {counted(int(by['classes'].iloc[0]), 'class', 'classes')})",
@@ -223,9 +223,9 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             digits = 1 if is_change else 3
             row[label] = ""
             if measure in by.index:
-                found: Any = by.loc[measure]
-                mean, least, most = (f"{found[one]:+.{digits}f}" for one in ("gain", "least", "most"))
-                row[label] = f"{mean} ({least} to {most}); words {found['words']:,.{digits}f}"
+                values: Any = by.loc[measure]
+                mean, least, most = (f"{values[one]:+.{digits}f}" for one in ("gain", "least", "most"))
+                row[label] = f"{mean} ({least} to {most}); words {values['words']:,.{digits}f}"
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -239,15 +239,15 @@ def draw(table: pd.DataFrame) -> Figure:
     figure = style.new_figure(8.2, 1.2 + 0.62 * len(cases))
     axes = figure.subplots(1, len(_DRAWN), sharey=True)
     for ax, measure in zip(axes, _DRAWN, strict=True):
-        for _, one in table[table["measure"] == measure].iterrows():
-            colour, marker = palette.look(str(one["method"]).removesuffix("-MC2"))
-            row = cases.index((one["dataset"], one["context"]))
-            is_random = one["given"] == RANDOM
+        for _, bar in table[table["measure"] == measure].iterrows():
+            colour, marker = palette.look(str(bar["method"]).removesuffix("-MC2"))
+            row = cases.index((bar["dataset"], bar["context"]))
+            is_random = bar["given"] == RANDOM
             step = 0.8 / (2 * len(methods))
-            place = row + step * (2 * methods.index(one["method"]) + is_random - len(methods) + 0.5)
-            label = f"{one['method']}{', context of random documents' if is_random else ''}"
+            y = row + step * (2 * methods.index(bar["method"]) + is_random - len(methods) + 0.5)
+            label = f"{bar['method']}{', context of random documents' if is_random else ''}"
             ax.errorbar(
-                one["gain"], place, xerr=[[one["gain"] - one["least"]], [one["most"] - one["gain"]]], color=colour,
+                bar["gain"], y, xerr=[[bar["gain"] - bar["least"]], [bar["most"] - bar["gain"]]], color=colour,
                 marker=marker, markersize=3.5, linewidth=1, markerfacecolor="white" if is_random else colour,
                 alpha=0.6 if is_random else 1.0, linestyle="none", label=label,
             )  # fmt: skip
@@ -256,11 +256,11 @@ def draw(table: pd.DataFrame) -> Figure:
             ax.axhline(row - 0.5, color=palette.GRID, linewidth=0.7)
         ax.set(xlabel=GAINS[measure][0], ylim=(len(cases) - 0.5, -0.5))
     axes[0].set_yticks(range(len(cases)), [f"{ORIGINS[dataset].title},\n{context}" for dataset, context in cases])
-    known: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
-        known |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in known}
-    figure.legend(known.values(), known.keys(), loc="outside upper center", ncols=2)
+        entries |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in entries}
+    figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -279,13 +279,13 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
 
 def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
     study = configuration.config["contexts_help"]
-    found = extent_of_runs(replace(configuration, runs=runs_with_contexts(configuration)), name)
-    for dataset, one in found.items():
-        one["repeats"] = counted(study["seeds"], "seed")
+    extents = extent_of_runs(replace(configuration, runs=runs_with_contexts(configuration)), name)
+    for dataset, extent in extents.items():
+        extent["repeats"] = counted(study["seeds"], "seed")
         if dataset in study["tokens"]:
-            one["documents"] = f"samples of {study['tokens'][dataset]:,} tokens of all"
-            one["limits"] = ["few documents", *one["limits"]]
-    return found
+            extent["documents"] = f"samples of {study['tokens'][dataset]:,} tokens of all"
+            extent["limits"] = ["few documents", *extent["limits"]]
+    return extents
 
 
 def _caption(options: Options) -> str:

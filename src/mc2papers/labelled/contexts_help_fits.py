@@ -52,56 +52,56 @@ def fits_with_contexts(
         drawn = streams.generator(seed, "sample").permutation(corpus.n_documents)[:n]
         train, test = corpus.subset(np.sort(drawn)).split(0.1, seed)
         order = streams.generator(seed, "context at random").permutation(train.n_documents)
-        known: dict[Any, dict[str, Any]] = {}
+        scores: dict[Any, dict[str, Any]] = {}
         for run in runs.values():
             (context,) = run["fit"]["contexts"]
             values = train.contexts[context]
-            for given, own in ((WORDS, {}), (CONTEXT, {context: values}), (RANDOM, {context: values[order]})):
-                part = train.with_contexts(own)
+            for given, used in ((WORDS, {}), (CONTEXT, {context: values}), (RANDOM, {context: values[order]})):
+                part = train.with_contexts(used)
                 for method in (run["method"], KMEANS):
-                    key = method, given, *own
-                    if key not in known:
-                        known[key] = (
-                            _clustered(part, seed)
+                    key = method, given, *used
+                    if key not in scores:
+                        scores[key] = (
+                            _score_kmeans(part, seed)
                             if method == KMEANS
-                            else _fitted(part, test, run["fit"], own, seed, threads)
+                            else _fit_and_score(part, test, run["fit"], used, seed, threads)
                         )
-                    about = {"context": context, "method": method, "given": given, "seed": seed}
-                    rows.append(about | {"documents": len(drawn), "classes": _n_classes(train)} | known[key])
+                    labels = {"context": context, "method": method, "given": given, "seed": seed}
+                    rows.append(labels | {"documents": len(drawn), "classes": _n_classes(train)} | scores[key])
         logger.info("seed %d of %d", seed + 1, seeds)
     table = pd.DataFrame(rows).drop_duplicates(["context", "method", "given", "seed"])
     return table[table["cpu_seconds"].notna()]
 
 
-def _fitted(
+def _fit_and_score(
     train: Corpus, test: Corpus, one: Mapping[str, Any], contexts: Mapping[str, Any], seed: int, threads: int
 ) -> dict[str, Any]:
     """Fit a model to the training documents and return its scores."""
     families = {name: one["contexts"][name] for name in contexts}
-    made = specify(one["model"], one["engine"], one["settings"], families, threads)
-    about = {name: one[name] for name in ("iterations", "burn_in", "thin", "chains") if name in one}
+    specification = specify(one["model"], one["engine"], one["settings"], families, threads)
+    lengths = {name: one[name] for name in ("iterations", "burn_in", "thin", "chains") if name in one}
     begun = time.process_time()
-    found = fit(train, *made, **about, seed=seed, progress=False).posterior
+    posterior = fit(train, *specification, **lengths, seed=seed, progress=False).posterior
     spent = time.process_time() - begun
-    scores = evaluate(found, train, test, ["marginal"])
+    scores = evaluate(posterior, train, test, ["marginal"])
     row = {name: scores.get(name) for name in MEASURES}
     row |= {"perplexity": scores["perplexity"][scores["estimator"]], "cpu_seconds": spent}
     if not _n_classes(train):
         return row
-    hierarchy = find_hierarchy(found, train)
+    hierarchy = find_hierarchy(posterior, train)
     for cut, n in (("recommended", hierarchy.recommended), ("fixed", min(_n_classes(train), hierarchy.n_clusters))):
         row |= _agreement(train, hierarchy.cut(n), cut)
     return row | {"clusters": hierarchy.recommended}
 
 
-def _clustered(train: Corpus, seed: int) -> dict[str, Any]:
+def _score_kmeans(train: Corpus, seed: int) -> dict[str, Any]:
     """Return the scores of K-means with as many clusters as classes; {} if a context has numbers, which K-means cannot
     use."""
     if not _n_classes(train) or not all(map(sp.issparse, train.contexts.values())):
         return {}
     begun = time.process_time()
-    found = cast("Assignments", KMeans(n_clusters=_n_classes(train)).fit(train, seed).result)
-    (cluster,) = found.solutions.values()
+    assignments = cast("Assignments", KMeans(n_clusters=_n_classes(train)).fit(train, seed).result)
+    (cluster,) = assignments.solutions.values()
     return {"cpu_seconds": time.process_time() - begun} | _agreement(train, cluster, "fixed")
 
 
@@ -110,5 +110,5 @@ def _n_classes(corpus: Corpus) -> int:
 
 
 def _agreement(corpus: Corpus, cluster: np.ndarray, cut: str) -> dict[str, float]:
-    found = agreement(np.asarray(corpus.labels), cluster)
-    return {f"{cut}_{name}": found[name] for name in ("ari", "nmi")}
+    scores = agreement(np.asarray(corpus.labels), cluster)
+    return {f"{cut}_{name}": scores[name] for name in ("ari", "nmi")}

@@ -76,22 +76,22 @@ def agreement_table(
     ValueError
         If the corpus of a fit has no labels.
     """
-    rows = _measured(scores, classes, uses)
+    rows = _measure(scores, classes, uses)
     keys = ["dataset", "documents", "classes", "method", "contexts"]
     table = []
-    for key, here in rows.groupby(keys, sort=False):
+    for key, part in rows.groupby(keys, sort=False):
         row = dict(zip(keys, key, strict=True)) | {
-            "clusterings": len(here),
-            "not_converged": int(here["not_converged"].sum()),
+            "clusterings": len(part),
+            "not_converged": int(part["not_converged"].sum()),
         }
         for name in ("clusters", *MEASURES, "cpu_seconds"):
-            row |= mean_and_sd(here[name], name)
+            row |= mean_and_sd(part[name], name)
         table.append(row)
     ordered = pd.DataFrame(table)
     return ordered.sort_values("dataset", key=lambda column: column.map(list(classes).index), kind="stable")
 
 
-def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> pd.DataFrame:
+def _measure(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> pd.DataFrame:
     """Return one row per reported clustering, from the arguments of :func:`agreement_table`."""
     from mc2core.posterior.scores import solutions_of
     from mc2papers.report.agreement import solutions_with_agreement
@@ -101,7 +101,7 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
     for fit in scores:
         if all(one["clusters"] is None for one in solutions_of(fit)):
             continue
-        found = solutions_with_agreement(fit)
+        solutions = solutions_with_agreement(fit)
         spent = fit["cpu_seconds"] + seconds.get((uses.get(fit["run"]), fit["seed"]), 0.0)
         rows += [
             {
@@ -113,10 +113,10 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
                 "seed": fit["seed"],
                 "not_converged": not fit["converged"].get(one.get("solution"), True),
                 "clusters": one["clusters"],
-                "cpu_seconds": spent / len(found),
+                "cpu_seconds": spent / len(solutions),
                 **{measure: one[measure] for measure in MEASURES},
             }
-            for one in found
+            for one in solutions
         ]
     return pd.DataFrame(rows)
 
@@ -130,39 +130,39 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
 
     The arguments are those of :func:`agreement_table`.
     """
-    rows, judged = _measured(scores, classes, uses), []
+    rows, judged = _measure(scores, classes, uses), []
     for dataset in [title for title in classes if title in set(rows["dataset"])]:
-        here: dict[Any, pd.DataFrame] = {
+        by_method: dict[Any, pd.DataFrame] = {
             key: one.groupby("seed")[["documents", "clusters", *MEASURES]].mean()
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
-        for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
+        for method, measure in product([one for one in _OURS if (one, "") in by_method], ("nmi", "ari")):
             text = f"the {MEASURES[measure]} of {method} is at least the {MEASURES[measure]} of K-means with K fixed"
-            judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
-        if (_FIXED, "") in here:
+            judged.append(_compare(dataset, text, by_method, measure, (method, ""), (_RIVAL, "")))
+        if (_FIXED, "") in by_method:
             judged += [
-                _compared(
+                _compare(
                     dataset,
                     f"with K fixed, the ARI is at least the ARI of {rival}",
-                    here,
+                    by_method,
                     "ari",
                     (_FIXED, ""),
                     (rival, ""),
                 )
                 for rival in _TOLD_RIVALS
             ]
-        if (_CUT, "") in here:
-            judged += _of_cut(dataset, here, classes[dataset])
+        if (_CUT, "") in by_method:
+            judged += _of_cut(dataset, by_method, classes[dataset])
         judged += [
-            _compared(
+            _compare(
                 dataset,
                 f"the NMI of {method} is higher with {contexts} than without",
-                here,
+                by_method,
                 "nmi",
                 (method, contexts),
                 (method, ""),
             )
-            for method, contexts in here
+            for method, contexts in by_method
             if contexts
         ]
         judged += _of_figure5(dataset, [one for one in scores if one["title"] == dataset])
@@ -174,19 +174,19 @@ def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim
     figure."""
     from mc2papers.report import agreement
 
-    known = [one for one in scores if one["method"] in ("MC2", *_FIGURE5)]
-    contexts = {"+".join(one["contexts"]) for one in known} - {""}
+    chosen = [one for one in scores if one["method"] in ("MC2", *_FIGURE5)]
+    contexts = {"+".join(one["contexts"]) for one in chosen} - {""}
     return [
         replace(claim, of="icml2014_figure5")
         for context in sorted(contexts)
-        for claim in agreement.claims(known, dataset, context)
+        for claim in agreement.claims(chosen, dataset, context)
     ]
 
 
-def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
+def _of_cut(dataset: str, by_method: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
     """Compare the recommended cut with the best other method with K fixed, and its clusters with the number of
     classes."""
-    cut = here[_CUT, ""]
+    cut = by_method[_CUT, ""]
     ratio = cut["clusters"] / n_classes
     bounds = [mean_of("clusters divided by classes", ratio, above=1.0 / _TIMES, digits=2)]
     bounds += [mean_of("clusters divided by classes", ratio, below=_TIMES, digits=2)]
@@ -196,16 +196,16 @@ def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> l
     )
     of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2, whose=OURS)
     text = f"with K inferred, the ARI of the recommended cut is at least the ARI of {_FREE_RIVAL}"
-    of_free = _compared(dataset, text, here, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
+    of_free = _compare(dataset, text, by_method, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
     text = (
         f"with K inferred, the ARI of the recommended cut is at least {_SHARE} times the ARI of the best rival with K "
         "fixed"
     )
-    rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
+    rivals = [one for one in _TOLD_RIVALS if (one, "") in by_method]
     if not rivals:
         return [unmet(dataset, text, "no fit of a rival with K fixed", whose=OURS), of_free, of_size]
-    best = max(rivals, key=lambda one: here[one, ""]["ari"].mean())
-    first, second = cut["ari"], here[best, ""]["ari"]
+    best = max(rivals, key=lambda one: by_method[one, ""]["ari"].mean())
+    first, second = cut["ari"], by_method[best, ""]["ari"]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
     lead = difference(
         first, _SHARE * second, above=0, digits=3, name=f"ARI minus {_SHARE} times the ARI of the best rival"
@@ -213,24 +213,24 @@ def _of_cut(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> l
     return [judge(dataset, text, [lead], numbers, MC2, OURS), of_free, of_size]
 
 
-def _compared(
+def _compare(
     dataset: str,
     text: str,
-    here: Mapping[Any, pd.DataFrame],
+    by_method: Mapping[Any, pd.DataFrame],
     measure: str,
     one: tuple[str, str],
     other: tuple[str, str],
 ) -> Claim:
     for method, contexts in (one, other):
-        if (method, contexts) not in here:
+        if (method, contexts) not in by_method:
             why = f"no fit of {method}{' with ' + contexts if contexts else ''}"
             return unmet(dataset, text, why, whose=OURS)
-    first, second = here[one][measure], here[other][measure]
+    first, second = by_method[one][measure], by_method[other][measure]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
     lead = difference(first, second, above=0, digits=3, name=f"difference of {MEASURES[measure]}")
     claim = judge(dataset, text, [lead], numbers, MC2, OURS)
     ends = [
-        degenerate(here[key]["clusters"], here[key]["documents"].iloc[0], " with ".join(filter(None, key)))
+        degenerate(by_method[key]["clusters"], by_method[key]["documents"].iloc[0], " with ".join(filter(None, key)))
         for key in (one, other)
     ]
     return undecided(claim, " and ".join(filter(None, ends)), UNMET)

@@ -63,7 +63,7 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     rows = []
     for fit in scores:
         for solution in solutions_with_agreement(fit):
-            rest = fit.get("converged", {}).get(solution.get("solution"), True)
+            has_converged = fit.get("converged", {}).get(solution.get("solution"), True)
             rows += [
                 {
                     "method": fit["method"],
@@ -71,7 +71,7 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
                     "measure": measure,
                     "value": solution[measure],
                     "clusters": solution["clusters"],
-                    "not_converged": int(not rest),
+                    "not_converged": int(not has_converged),
                     "source": fit["source"],
                 }
                 for measure in MEASURES
@@ -93,7 +93,7 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
     numbers leaves fewer than FEWEST_PER_CLUSTER documents per cluster. MC2 must have found a clustering.
     """
     ours = "MC2", context
-    known = pd.DataFrame(
+    table = pd.DataFrame(
         [
             {"method": fit["method"], "contexts": "+".join(fit["contexts"]), "seed": fit["seed"]}
             | {"documents": fit.get("documents", float("inf")), "clusters": solution["clusters"]}
@@ -105,16 +105,16 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
         ]
     )
     values: dict[Any, pd.DataFrame] = {
-        key: here.groupby("seed")[list(MEASURES)].mean()
-        for key, here in known.groupby(["method", "contexts"], sort=False)
+        key: part.groupby("seed")[list(MEASURES)].mean()
+        for key, part in table.groupby(["method", "contexts"], sort=False)
     }
     rivals, judged = {key: one for key, one in values.items() if key != ours}, []
-    crowded = known[known["several"] & (known["clusters"] * FEWEST_PER_CLUSTER > known["documents"])]
+    crowded = table[table["several"] & (table["clusters"] * FEWEST_PER_CLUSTER > table["documents"])]
     no_rival = ""
     if len(crowded):
         name, most, n = crowded.sort_values("clusters")[["method", "clusters", "documents"]].iloc[-1]
         no_rival = f"{name} has {most} clusters for {n} documents, so it does not count as a rival"
-    own_fits = known[(known["method"] == ours[0]) & (known["contexts"] == context)]
+    own_fits = table[(table["method"] == ours[0]) & (table["contexts"] == context)]
     why = degenerate(own_fits["clusters"], own_fits["documents"].max(), _name(*ours)) if len(own_fits) else ""
     margins = " and ".join(f"{margin:g} in {MEASURES[measure]}" for measure, margin in WIDE.items())
     for text, bounds in (
@@ -129,12 +129,12 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
         leads, numbers = [], []
         for measure, margin in bounds.items():
             label = MEASURES[measure]
-            own = values[ours][measure]
+            means = values[ours][measure]
             best = max(rivals, key=lambda key: rivals[key][measure].mean())
-            numbers.append(f"{label} {mean_sd(own, 3)} against {mean_sd(rivals[best][measure], 3)} of {_name(*best)}")
+            numbers.append(f"{label} {mean_sd(means, 3)} against {mean_sd(rivals[best][measure], 3)} of {_name(*best)}")
             leads += [
                 difference(
-                    own, one[measure], above=0, digits=3, name=f"lead in {label} over {_name(*key)}", size=margin
+                    means, one[measure], above=0, digits=3, name=f"lead in {label} over {_name(*key)}", size=margin
                 )
                 for key, one in rivals.items()
             ]
@@ -155,13 +155,13 @@ def draw(points: pd.DataFrame) -> Figure:
     figure = style.new_figure(7.2, 1.2 + 0.27 * len(methods))
     panels = figure.subplots(1, len(MEASURES), sharey=True)
     for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
-        here = points[points["measure"] == measure].reset_index(drop=True)
-        for place, row in here.iterrows():
+        part = points[points["measure"] == measure].reset_index(drop=True)
+        for y, row in part.iterrows():
             colour, marker = palette.look(row["method"])
-            ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
+            ax.plot([row["min"], row["max"]], [y, y], color=colour, linewidth=0.8)
             reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
-            ax.plot(reach, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
-            ax.plot(row["mean"], place, color=colour, marker=marker, mfc=colour if row["contexts"] else "white")
+            ax.plot(reach, [y, y], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
+            ax.plot(row["mean"], y, color=colour, marker=marker, mfc=colour if row["contexts"] else "white")
         ax.set(title=label[0].upper() + label[1:], xlim=(0.0, 1.05))
         ax.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
         ax.grid(axis="x", color=palette.GRID, linewidth=0.6)

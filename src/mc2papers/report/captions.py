@@ -32,7 +32,7 @@ def say_data(corpora: Mapping[str, Mapping[str, Any]]) -> str:
     names: dict[str, list[str]] = {}
     for name, corpus in corpora.items():
         names.setdefault(data_of(name, corpus).label.partition(" (")[0], []).append(name)
-    return ", ".join(f"{say_names(those)} ({kind})" for kind, those in names.items())
+    return ", ".join(f"{say_names(datasets)} ({kind})" for kind, datasets in names.items())
 
 
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
@@ -53,7 +53,7 @@ def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
 
 def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
     """Return one sentence per corpus, and a further one if some are drawn from the model that a claim favours."""
-    said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
+    sentences = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
     if favoured and any(data_of(name, corpus).owner == favoured for name, corpus in corpora.items()):
-        said.append(f"Data drawn from {favoured} cannot support claims in favour of {favoured}.")
-    return " ".join(said)
+        sentences.append(f"Data drawn from {favoured} cannot support claims in favour of {favoured}.")
+    return " ".join(sentences)

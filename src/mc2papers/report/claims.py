@@ -150,8 +150,8 @@ def mean_of(
     """
     values = np.asarray(values, np.float64)
     sign = "+" if is_difference else ""
-    found = _bounded(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
-    return replace(found, size=size, claimed=claimed)
+    statistic = _bound_mean(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
+    return replace(statistic, size=size, claimed=claimed)
 
 
 def ratio_of(
@@ -178,18 +178,18 @@ def ratio_of(
     ratios = np.asarray(ratios, np.float64)
     n_never, n = int(np.isnan(ratios).sum()), len(ratios)
     ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
-    found = _bounded(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
-    found = replace(found, size=size)
+    ratio = _bound_mean(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
+    ratio = replace(ratio, size=size)
     if not n_never:
-        return found
+        return ratio
     if n_never == n:
         return Statistic(-1.0, -1.0, f"none of the {n} {over} reaches the required level")
     return replace(
-        found, said=f"{found.said}; {n_never} of the {n} {over} never reach the required level and count as not faster"
+        ratio, said=f"{ratio.said}; {n_never} of the {n} {over} never reach the required level and count as not faster"
     )
 
 
-def _bounded(
+def _bound_mean(
     name: str,
     values: np.ndarray,
     shown_as: Callable[[Any], np.ndarray],
@@ -210,12 +210,12 @@ def _bounded(
     ends = [float(one) for one in shown_as([mean, mean - reach, mean + reach])]
     said_mean, low, high = (f"{round(one, digits) + 0.0:{sign},.{digits}f}" for one in ends)  # + 0.0: no "-0.0"
     interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one {over.removesuffix('s')}, {NO_INTERVAL}"
-    said = f"{name} {said_mean} ({interval})"
+    text = f"{name} {said_mean} ({interval})"
     if below is not None:
-        return Statistic(below - ends[2], below - ends[1], said, lead=below - ends[0])
+        return Statistic(below - ends[2], below - ends[1], text, lead=below - ends[0])
     if above is None:
         raise ValueError(f"{name}: a bound is needed, above or below")
-    return Statistic(ends[1] - above, ends[2] - above, said, lead=ends[0] - above)
+    return Statistic(ends[1] - above, ends[2] - above, text, lead=ends[0] - above)
 
 
 def difference(
@@ -234,8 +234,8 @@ def difference(
     paired = (first - second).dropna()
     if paired.empty:
         raise ValueError(f"{name}: the two sides have none of the {over} in common")
-    about: dict[str, Any] = {"digits": digits, "over": over, "is_difference": True, "size": size, "claimed": claimed}
-    return mean_of(name, paired, above=above, below=below, **about)
+    settings: dict[str, Any] = {"digits": digits, "over": over, "is_difference": True, "size": size, "claimed": claimed}
+    return mean_of(name, paired, above=above, below=below, **settings)
 
 
 def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0) -> Statistic:
@@ -244,8 +244,8 @@ def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0)
     claimed : decrease that the paper prints, in per cent
     """
     per_cent = (100 * (first / second - 1)).dropna()
-    about: dict[str, Any] = {"digits": 1, "is_difference": True, "size": 100 * GAIN, "claimed": claimed}
-    return mean_of(f"change of perplexity in %, {name},", per_cent, below=0, **about)
+    settings: dict[str, Any] = {"digits": 1, "is_difference": True, "size": 100 * GAIN, "claimed": claimed}
+    return mean_of(f"change of perplexity in %, {name},", per_cent, below=0, **settings)
 
 
 def of_order(times: float) -> float:
@@ -343,10 +343,10 @@ def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: s
 
 def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits: str = "") -> list[Claim]:
     """Return the claims of the target ``of`` as judged by fits under a choice that its paper leaves open."""
-    about: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
+    fields: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
     return [
         replace(
-            one, text=f"{choice}: {one.text}", reason=f"{one.reason}; {AGREES}" if one.agrees else one.reason, **about
+            one, text=f"{choice}: {one.text}", reason=f"{one.reason}; {AGREES}" if one.agrees else one.reason, **fields
         )
         for one in claims
     ]
@@ -412,28 +412,28 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
     data : data by title of the dataset. Raises ValueError for a claim on another dataset.
     """
-    known = []
-    for one in claims:
-        if one.dataset not in data:
-            hint = nearest(one.dataset, data)
+    result = []
+    for claim in claims:
+        if claim.dataset not in data:
+            hint = nearest(claim.dataset, data)
             raise ValueError(
-                f"the claim {one.text!r} is on {one.dataset!r}, but its target has no dataset of this name{hint}"
+                f"the claim {claim.text!r} is on {claim.dataset!r}, but its target has no dataset of this name{hint}"
             )
-        of = data[one.dataset]
+        of = data[claim.dataset]
         if of.per_class < FEWEST_PER_CLUSTER:
             why = f"there are {of.per_class:.1f} documents per class, fewer than the required {FEWEST_PER_CLUSTER}"
-            one = undecided(one, why)
-        if one.verdict in _JUDGED:
-            if of.owner and one.favours in (of.owner, ANY_SIMULATOR):
+            claim = undecided(claim, why)
+        if claim.verdict in _JUDGED:
+            if of.owner and claim.favours in (of.owner, ANY_SIMULATOR):
                 why = f"the data were drawn from {of.owner}, which the claim favours"
-                if one.favours == ANY_SIMULATOR:
+                if claim.favours == ANY_SIMULATOR:
                     why = "the simulator determines the claimed effect"
-                one = replace(one, verdict=NOT_TESTABLE, reason=f"{why}; {one.reason}")
-            elif not of.is_papers or one.whose == OURS:
-                one = replace(one, verdict=_ELSEWHERE.get(one.verdict, one.verdict))
-        size, limits = (one.size, one.limits) if one.size else (of.size, of.limits)
-        known.append(replace(one, data=of.label, size=size, limits=limits))
-    return known
+                claim = replace(claim, verdict=NOT_TESTABLE, reason=f"{why}; {claim.reason}")
+            elif not of.is_papers or claim.whose == OURS:
+                claim = replace(claim, verdict=_ELSEWHERE.get(claim.verdict, claim.verdict))
+        size, limits = (claim.size, claim.limits) if claim.size else (of.size, of.limits)
+        result.append(replace(claim, data=of.label, size=size, limits=limits))
+    return result
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:

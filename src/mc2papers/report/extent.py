@@ -47,30 +47,30 @@ def extent_of_runs(configuration: Configuration, name: str, methods: Collection[
     -------
     Each with ``length`` (in words), ``repeats`` (in words), ``limits`` and ``paper_documents``; JSON-able.
     """
-    found = {}
+    extents = {}
     runs = {run: one for run, one in configuration.runs.items() if name in one["targets"]}
     runs = {run: one for run, one in runs.items() if one["method"] in methods} or runs
     for dataset in dict.fromkeys(one["dataset"] for one in runs.values()):
-        here = {run: one for run, one in runs.items() if one["dataset"] == dataset}
-        here = {run: one for run, one in here.items() if _OURS not in one["method"]} or here
+        chosen = {run: one for run, one in runs.items() if one["dataset"] == dataset}
+        chosen = {run: one for run, one in chosen.items() if _OURS not in one["method"]} or chosen
         of = name.partition("_")[0]
         paper = paper_sizes().get(("icml2014" if of == "labelled" else of, dataset), {})
         lengths: dict[str, set[int]] = {}
-        for fit in (one["fit"] for one in here.values()):
+        for fit in (one["fit"] for one in chosen.values()):
             lengths.setdefault(fit["engine"], set()).add(fit.get("iterations"))
         epochs = lengths.pop("svi", set())
         # if chains of Gibbs are compared, chains of other models are listed next to them
         sweeps = lengths.get("gibbs") or set().union(*(lengths[one] for one in lengths.keys() & {*ENGINES}))
         length, limits = said_sweeps(sweeps, paper.get("sweeps"))
-        passes = _counted(_range(epochs), "epoch")
-        seeds = max(len(configuration.seeds_of(run)) for run in here)
-        found[dataset] = {
+        passes = _count(_range(epochs), "epoch")
+        seeds = max(len(configuration.seeds_of(run)) for run in chosen)
+        extents[dataset] = {
             "length": f"{length} (SVI: {passes})" if length and passes else length or passes,
-            "repeats": _counted(f"{seeds}", "seed"),
+            "repeats": _count(f"{seeds}", "seed"),
             "limits": limits,
             "paper_documents": paper.get("documents"),
         }
-    return found
+    return extents
 
 
 def extent_of_one_epoch(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
@@ -84,7 +84,7 @@ def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
         return "", []
     is_short = paper is not None and max(sweeps) < _SHARE * paper
     of = f" of {paper:,}" if paper is not None and max(sweeps) != paper else ""
-    return f"{_counted(f'{_range(sweeps)}{of}', 'sweep')}", ["short chains"] if is_short else []
+    return f"{_count(f'{_range(sweeps)}{of}', 'sweep')}", ["short chains"] if is_short else []
 
 
 def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
@@ -102,14 +102,14 @@ def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
     if text is None and documents is not None:
         text = f"{documents:,}" if paper is None else f"all {documents:,}"
         if paper is not None and documents != paper:
-            text = f"{documents:,} of {_large(paper)}"
+            text = f"{documents:,} of {_format_large(paper)}"
         if documents < (_FEW if paper is None else _SHARE * paper):
             limits.insert(0, "few documents")
     parts = (f"{text} documents" if text else "", extent.get("length"), extent.get("repeats"))
     return ", ".join(one for one in parts if one), ", ".join(limits)
 
 
-def _large(number: int) -> str:
+def _format_large(number: int) -> str:
     """Return a number as text, such as "1.1 million"."""
     return f"{number / 1e6:g} million" if number >= 10**6 else f"{number:,}"
 
@@ -119,5 +119,5 @@ def _range(numbers: set[int]) -> str:
     return "" if not numbers else f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _counted(number: str, one: str) -> str:
+def _count(number: str, one: str) -> str:
     return number and f"{number} {one}{'' if number == '1' else 's'}"

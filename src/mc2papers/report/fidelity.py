@@ -64,23 +64,23 @@ def entries() -> tuple[Entry, ...]:
 
 def departures(target: str) -> str:
     """Return the number of departures from the paper in a table or figure, and where they are listed; "" for none."""
-    said = {one.departure for one in entries() if target in one.target and one.departure}
-    return f"Departures from the paper: {len(said)}, listed in docs/papers/fidelity.md." if said else ""
+    texts = {one.departure for one in entries() if target in one.target and one.departure}
+    return f"Departures from the paper: {len(texts)}, listed in docs/papers/fidelity.md." if texts else ""
 
 
 def counts() -> str:
     """Return lines for ``docs/papers/fidelity.md``: the number of elements per status."""
-    known = [one.status for one in entries()]
-    return "".join(f"- **{status}** ({known.count(status)}): {meaning}.\n" for status, meaning in STATUSES.items())
+    statuses = [one.status for one in entries()]
+    return "".join(f"- **{status}** ({statuses.count(status)}): {meaning}.\n" for status, meaning in STATUSES.items())
 
 
 def with_part(text: str, name: str, maker: str, part: str) -> str:
     """Return a document with one generated part replaced. Raises ValueError if the marks of the part are missing."""
     first, last = f"<!-- {name}: made by {maker} -->\n", f"<!-- end of the {name} -->\n"
-    found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
-    if found is None:
+    match = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
+    if match is None:
         raise ValueError(f"the document lacks the lines {first.strip()!r} and {last.strip()!r}")
-    return text[: found.start()] + first + part + last + text[found.end() :]
+    return text[: match.start()] + first + part + last + text[match.end() :]
 
 
 def with_counts(text: str) -> str:

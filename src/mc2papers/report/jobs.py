@@ -92,7 +92,7 @@ def chart(jobs: Sequence[Job]) -> str:
         for x in ((cut - first) * scale for cut in cuts)
     ]
     summary = (
-        f"{counted(len(jobs), 'jobs')} took {_said(sum(job.seconds for job in jobs))} in total, {_said(total)} of "
+        f"{counted(len(jobs), 'jobs')} took {_format(sum(job.seconds for job in jobs))} in total, {_format(total)} of "
     )
     summary += f"elapsed time, with at most {len(free)} at once"
     return (
@@ -119,7 +119,7 @@ def _axis(total: float, scale: float, height: float) -> str:
     """Return the axis with at most about 12 times below the lanes."""
     step = next((step for step in _STEPS if total / step <= 12), _STEPS[-1])
     return "".join(
-        f'<text x="{second * scale:.1f}" y="{height + 15}" fill="currentColor">{_said(second)}</text>'
+        f'<text x="{second * scale:.1f}" y="{height + 15}" fill="currentColor">{_format(second)}</text>'
         for second in range(0, int(total * 0.97) + 1, step)
     )
 
@@ -127,22 +127,22 @@ def _axis(total: float, scale: float, height: float) -> str:
 def _table(jobs: Sequence[Job]) -> str:
     rows = []
     for kind, colour in _COLOUR.items():
-        own = [job for job in jobs if job.kind == kind]
-        if own:
-            longest = max(own, key=lambda job: job.seconds)
+        group = [job for job in jobs if job.kind == kind]
+        if group:
+            longest = max(group, key=lambda job: job.seconds)
             rows.append(
                 f'<tr><td><svg width="12" height="12"><rect width="12" height="12" fill="{colour}"/></svg> {kind}</td>'
-                f"<td>{len(own)}</td><td>{_said(sum(job.seconds for job in own))}</td>"
-                f"<td>{html.escape(longest.name)}, {_said(longest.seconds)}</td></tr>"
+                f"<td>{len(group)}</td><td>{_format(sum(job.seconds for job in group))}</td>"
+                f"<td>{html.escape(longest.name)}, {_format(longest.seconds)}</td></tr>"
             )
     head = "<thead><tr><th>kind</th><th>jobs</th><th>time of jobs</th><th>longest</th></tr></thead>"
     return f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def _said(seconds: float) -> str:
+def _format(seconds: float) -> str:
     """Return a time as text: "0.4 s", "46 s", "6:37", "2:06:37"."""
     if seconds < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{remainder:02}" if hours else f"{minutes}:{remainder:02}"

@@ -38,29 +38,29 @@ def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
         estimator = score.get("estimator")
         value = {"estimator": estimator, "perplexity": score.get("perplexity", {}).get(estimator)}
         rows += [
-            _about(folder, path.parent.name, int(path.stem)) | {"solution": ""} | {**one} | value
+            _read_origin(folder, path.parent.name, int(path.stem)) | {"solution": ""} | {**one} | value
             for one in solutions_of(score)
         ]
     for path in sorted(folder.glob("fits/*/*/trace.tsv")):
         last, run, seed = pd.read_csv(path, sep="\t").to_dict("records")[-1], path.parts[-3], int(path.parts[-2])
         if "vi_bits" in last and not (folder / f"scores/{run}/{seed}.json").is_file():
-            rows.append(last | _about(folder, run, seed) | {"solution": ""})
+            rows.append(last | _read_origin(folder, run, seed) | {"solution": ""})
     for path in sorted(folder.glob("curves/*.csv")):
         for state in pd.read_csv(path).to_dict("records"):
-            about = _about(folder, state["run"], state["seed"])
-            rows.append(about | {"solution": f"iteration {state['iteration']:g}", "perplexity": state["perplexity"]})
+            facts = _read_origin(folder, state["run"], state["seed"])
+            rows.append(facts | {"solution": f"iteration {state['iteration']:g}", "perplexity": state["perplexity"]})
             if pd.notna(state["averaged"]):
-                rows.append(about | {"solution": "averaged", "perplexity": state["averaged"]})
+                rows.append(facts | {"solution": "averaged", "perplexity": state["averaged"]})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(MEASURES, float))
 
 
-def _about(folder: Path, run: str, seed: int) -> dict[str, Any]:
+def _read_origin(folder: Path, run: str, seed: int) -> dict[str, Any]:
     """Return when, where and from which code a fit was made."""
     provenance = folder / "fits" / run / str(seed) / "provenance.json"
     fit = storage.read_json(provenance)
     day = datetime.fromtimestamp(provenance.stat().st_mtime, UTC).date()
-    about = {"run": run, "seed": seed, "date": f"{day}", "commit": str(fit.get("git_commit"))[:8]}
-    return about | {"machine": f"{fit.get('machine')}, {fit.get('cores')} cores", "cpu_seconds": fit.get("cpu_seconds")}
+    facts = {"run": run, "seed": seed, "date": f"{day}", "commit": str(fit.get("git_commit"))[:8]}
+    return facts | {"machine": f"{fit.get('machine')}, {fit.get('cores')} cores", "cpu_seconds": fit.get("cpu_seconds")}
 
 
 def read_record(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -70,20 +70,20 @@ def read_record(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 def record(results: str | os.PathLike[str], path: str | os.PathLike[str]) -> pd.DataFrame:
     """Write the results of a run to a file; rows of other fits that it holds already are kept."""
-    known = read_record(path) if Path(path).is_file() else pd.DataFrame(columns=list(COLUMNS))
+    earlier = read_record(path) if Path(path).is_file() else pd.DataFrame(columns=list(COLUMNS))
     fresh = read_results(results)
-    parts = [part for part in (known[~_of_fits(known, fresh)], fresh) if len(part)]
+    parts = [part for part in (earlier[~_of_fits(earlier, fresh)], fresh) if len(part)]
     if not parts:
         raise ValueError(f"{results} has no scores to record")
-    both = pd.concat(parts).sort_values(KEYS, ignore_index=True)
+    table = pd.concat(parts).sort_values(KEYS, ignore_index=True)
     with storage.replacing(Path(path)) as stream:
-        both.to_csv(stream, index=False, float_format="%.8g")
-    return both
+        table.to_csv(stream, index=False, float_format="%.8g")
+    return table
 
 
-def _of_fits(table: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
+def _of_fits(table: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
     """Find the rows of fits that another table has as well."""
-    return pd.MultiIndex.from_frame(table[_FIT]).isin(pd.MultiIndex.from_frame(others[_FIT]))
+    return pd.MultiIndex.from_frame(table[_FIT]).isin(pd.MultiIndex.from_frame(other[_FIT]))
 
 
 def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
@@ -97,18 +97,18 @@ def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     rows = []
     by_fit = reference.set_index(KEYS)
     spread = reference.groupby(["run", "solution"])[list(MEASURES)].std(ddof=1).fillna(0.0)
-    for _, one in fresh.iterrows():
-        key = tuple(one[KEYS])
+    for _, row in fresh.iterrows():
+        key = tuple(row[KEYS])
         if key not in by_fit.index:
             continue
         for measure in MEASURES:
-            value, known = one[measure], by_fit.loc[key, measure]
-            if pd.isna(known):
+            value, expected = row[measure], by_fit.loc[key, measure]
+            if pd.isna(expected):
                 continue
-            away = abs(value - known)
-            near = max(SPREAD * spread.loc[(one["run"], one["solution"]), measure], SHARE * abs(known))
-            agreement = "same" if away <= SAME * abs(known) else "near" if away <= near else "differs"
-            rows.append((*key, measure, value, known, agreement))
+            away = abs(value - expected)
+            near = max(SPREAD * spread.loc[(row["run"], row["solution"]), measure], SHARE * abs(expected))
+            agreement = "same" if away <= SAME * abs(expected) else "near" if away <= near else "differs"
+            rows.append((*key, measure, value, expected, agreement))
     return pd.DataFrame(rows, columns=[*KEYS, "measure", "fresh", "reference", "agreement"])
 
 
@@ -117,16 +117,16 @@ def describe(fresh: pd.DataFrame, reference: pd.DataFrame) -> str:
     table = compare(fresh, reference)
     fits = reference.drop_duplicates(_FIT)
     is_left = ~_of_fits(fits, fresh)
-    left = fits["cpu_seconds"][is_left].sum() / 60
+    minutes = fits["cpu_seconds"][is_left].sum() / 60
     counts = table["agreement"].value_counts()
     same, near, differ = (counts.get(one, 0) for one in ("same", "near", "differs"))
     lines = [
-        f"{len(fits) - is_left.sum()} of {len(fits)} reference fits are done; the others took {left:.0f} "
+        f"{len(fits) - is_left.sum()} of {len(fits)} reference fits are done; the others took {minutes:.0f} "
         "minutes of processor time when the reference was made.",
         f"Of {len(table)} numbers, the same: {same}, near: {near}, different: {differ}.",
     ]
-    for _, one in table[table["agreement"] == "differs"].iterrows():
-        solution = f", {one['solution']}" if one["solution"] else ""
-        numbers = f"{one['measure']} {one['fresh']:,.6g}, reference {one['reference']:,.6g}"
-        lines.append(f"{one['run']}, seed {one['seed']}{solution}: {numbers}")
+    for _, row in table[table["agreement"] == "differs"].iterrows():
+        solution = f", {row['solution']}" if row["solution"] else ""
+        numbers = f"{row['measure']} {row['fresh']:,.6g}, reference {row['reference']:,.6g}"
+        lines.append(f"{row['run']}, seed {row['seed']}{solution}: {numbers}")
     return "\n".join(lines)

@@ -58,11 +58,11 @@ def write_reproduction_report(
     sections = [
         ("answers", "In short", "What was reproduced", _answers(card)),
         ("card", "Scorecard", "Scorecard: the main claims, real data first", _scorecard(card, entries)),
-        ("own", "Your own corpus", "Your own corpus", _own(own, path.parent)),
+        ("own", "Your own corpus", "Your own corpus", _list_corpora(own, path.parent)),
         *((paper, title, title, _gallery(paper, entries, claims, path.parent)) for paper, title in PAPERS.items()),
         ("claims-of-the-papers", "All claims", "All claims", _claims(claims, entries)),
         ("times", "Times", "Where the time went", jobs.chart(ran)),
-        ("made", "How it was made", "How it was made", _made(about)),
+        ("made", "How it was made", "How it was made", _describe_run(about)),
     ]
     shown = [one for one in sections if one[3]]
     contents = "".join(f'<li><a href="#{name}">{html.escape(title)}</a></li>' for name, title, _, _ in shown)
@@ -87,35 +87,35 @@ def _answers(card: pd.DataFrame) -> str:
     """Return the counts of verdicts on main claims, then three sentences per paper."""
     parts = []
     for paper, title in scorecard.TITLES.items():
-        said = "".join(f"<p>{_toned(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
-        if said:
+        paragraphs = "".join(f"<p>{_colour_verdicts(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
+        if paragraphs:
             counts = card.loc[card["paper"] == paper, "verdict"].value_counts()
-            badges = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
-            parts.append(f'<div><h3>{html.escape(title)}</h3><span class="verdicts">{badges}</span>{said}</div>')
+            badges = "".join(_badge(one, _count(one, counts[one])) for one in VERDICTS if one in counts)
+            parts.append(f'<div><h3>{html.escape(title)}</h3><span class="verdicts">{badges}</span>{paragraphs}</div>')
     total = f"<p>Of {counted(len(card), 'main claim')} of the three papers: {scorecard.said_counts(card)}.</p>"
     return f'{total}<div class="answers">{"".join(parts)}</div>' if parts else ""
 
 
-def _toned(sentence: str) -> str:
+def _colour_verdicts(sentence: str) -> str:
     """Return a sentence with its verdicts in their colours."""
-    for verdict, said in SAID.items():
-        sentence = sentence.replace(f"{said}: ", f"{_badge(verdict, said)}: ")
+    for verdict, phrase in SAID.items():
+        sentence = sentence.replace(f"{phrase}: ", f"{_badge(verdict, phrase)}: ")
     return sentence
 
 
 def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     if card.empty:
         return ""
-    known, lines = {entry["name"] for entry in entries}, []
+    names, lines = {entry["name"] for entry in entries}, []
     for paper, title in scorecard.TITLES.items():
-        here = card[card["paper"] == paper]
-        if len(here):
+        part = card[card["paper"] == paper]
+        if len(part):
             lines.append(f'<tr><th colspan="5" scope="rowgroup">{html.escape(title)}</th></tr>')
-        for _, row in here.iterrows():
-            said = html.escape(str(row["headline"]))
+        for _, row in part.iterrows():
+            headline = html.escape(str(row["headline"]))
             # the card of a recorded verdict is of other data in this run, or not there
-            is_here = row["target"] in known and not row["recorded"]
-            claim = f'<a href="#{row["target"]}">{said}</a>' if is_here else said
+            is_here = row["target"] in names and not row["recorded"]
+            claim = f'<a href="#{row["target"]}">{headline}</a>' if is_here else headline
             data = scorecard.said_data(row)
             data += f"; from a run recorded on {row['recorded']}" if row["recorded"] else ""
             ours = "; ".join(filter(None, (row["ours"], row["choices"])))
@@ -131,14 +131,14 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             )
     meanings = "".join(f"<li>{_badge(verdict)}: {html.escape(meaning)}.</li>" for verdict, meaning in VERDICTS.items())
     head = "".join(f"<th>{one}</th>" for one in ("verdict", "claim", "paper", "ours", "data"))
-    about = (
+    introduction = (
         "In the last column, “200 of 600 sweeps” means that we ran 200 sweeps and the paper 600. A verdict has "
         "limits if it is based on fewer than half of the paper's documents or sweeps, or on fewer than 500 documents "
         "of data that no paper uses. A coloured bar is the 95 % interval that decides, and the black line is at zero."
     )
     return (
         f'<table id="scorecard"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
-        f"{_RULE}<p>{about}</p><details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
+        f"{_RULE}<p>{introduction}</p><details><summary>What the verdicts mean</summary><ul>{meanings}</ul></details>"
     )
 
 
@@ -147,16 +147,16 @@ _INTERVAL = re.compile(r"([^;]* [+-][\d.,]+) \(95% ([+-][\d.,]+) to ([+-][\d.,]+
 
 def _interval(reason: str) -> str:
     """Return the deciding difference of a claim and its interval, drawn with a line at zero; "" if there is none."""
-    found = _INTERVAL.search(reason)
-    if found is None:
+    match = _INTERVAL.search(reason)
+    if match is None:
         return ""
-    middle, low, high = (float(one.split()[-1].replace(",", "")) for one in found.groups())
+    middle, low, high = (float(one.split()[-1].replace(",", "")) for one in match.groups())
     first, last = min(low, 0.0), max(high, 0.0)
     at_zero, at_low, at_high, at_middle = (
         4 + 132 * (one - first) / ((last - first) or 1.0) for one in (0.0, low, high, middle)
     )
     return (
-        f'<div class="interval">{html.escape(found[0].strip())}<br>'
+        f'<div class="interval">{html.escape(match[0].strip())}<br>'
         '<svg width="140" height="12" role="img" aria-label="the interval and zero">'
         f'<line class="zero" x1="{at_zero:.1f}" x2="{at_zero:.1f}" y1="0" y2="12"/>'
         f'<line x1="{at_low:.1f}" x2="{at_high:.1f}" y1="6" y2="6"/>'
@@ -168,10 +168,10 @@ def _asset(name: str) -> str:
     return resources.files("mc2papers.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _own(own: Mapping[str, tuple[str, str]], folder: Path) -> str:
+def _list_corpora(corpora: Mapping[str, tuple[str, str]], folder: Path) -> str:
     lines = "".join(
-        f'<li><a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(title)}</a> {html.escape(found)}</li>'
-        for title, (path, found) in own.items()
+        f'<li><a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(title)}</a> {html.escape(text)}</li>'
+        for title, (path, text) in corpora.items()
     )
     return f"<ul>{lines}</ul>" if lines else ""
 
@@ -183,23 +183,23 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     """
     if claims.empty:
         return "<p>No table or figure of this run has claims.</p>"
-    known, parts = {entry["name"] for entry in entries}, []
+    names, parts = {entry["name"] for entry in entries}, []
     for title, part in by_whose(claims).items():
         counts = part["verdict"].value_counts()
         buttons = "".join(
-            f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts[one])}</button>'
+            f'<button type="button" aria-pressed="false" data-verdict="{one}">{_count(one, counts[one])}</button>'
             for one in VERDICTS
             if one in counts
         )
         rows = []
         for row in _by_verdict(part):
             name = html.escape(str(row.target))
-            where = f'<a href="#{name}">{name}</a>' if row.target in known else name
+            link = f'<a href="#{name}">{name}</a>' if row.target in names else name
             cells = "".join(
                 f"<td>{html.escape(str(one))}</td>"
                 for one in (row.dataset, row.data, row.claim, row.numbers, row.reason)
             )
-            rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{where}</td>{cells}</tr>')
+            rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{link}</td>{cells}</tr>')
         head = "".join(
             f"<th>{one}</th>"
             for one in ("verdict", "table or figure", "dataset", "data", "claim", "our numbers", "decided by")
@@ -221,11 +221,11 @@ def _by_verdict(claims: pd.DataFrame) -> list[Any]:
     return [row for verdict in VERDICTS for row in filled[filled["verdict"] == verdict].itertuples()]
 
 
-def _badge(verdict: str, said: str | None = None) -> str:
-    return f'<span class="verdict" data-verdict="{verdict}">{said or verdict}</span>'
+def _badge(verdict: str, text: str | None = None) -> str:
+    return f'<span class="verdict" data-verdict="{verdict}">{text or verdict}</span>'
 
 
-def _counted(verdict: str, count: int) -> str:
+def _count(verdict: str, count: int) -> str:
     """Return a count with its verdict, such as "3 reproduced"."""
     return f"{count} {verdict}"
 
@@ -247,15 +247,15 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
         thumbnail = f'<img alt="{title}" src="data:image/png;base64,{picture}">'
         shown = _claims_of(claims)
     if "html" in files:
-        found = _TABLES.search(files["html"].read_text(encoding="utf-8"))
-        if found is None:
+        match = _TABLES.search(files["html"].read_text(encoding="utf-8"))
+        if match is None:
             raise ValueError(f"{files['html']} holds no table")
-        shown = found[1]
+        shown = match[1]
         if "png" not in files:
-            thumbnail = _small_table(found[1])
-    own = claims[claims["whose"] == PAPERS_OWN]
-    counts = (own if len(own) else claims)["verdict"].value_counts()  # variants do not count for a paper
-    verdicts = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
+            thumbnail = _small_table(match[1])
+    of_paper = claims[claims["whose"] == PAPERS_OWN]
+    counts = (of_paper if len(of_paper) else claims)["verdict"].value_counts()  # variants do not count for a paper
+    verdicts = "".join(_badge(one, _count(one, counts[one])) for one in VERDICTS if one in counts)
     links = ", ".join(
         f'<a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(kind)}</a>'
         for kind, path in files.items()
@@ -264,8 +264,8 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
     behind = (
         f"<details><summary>Fits behind it ({len(entry['runs'])})</summary><ul>{runs}</ul></details>" if runs else ""
     )
-    caption, _, more = entry["caption"].partition("\n\n")
-    notes = f"<details><summary>Notes</summary>{_rst(more)}</details>" if more else ""
+    caption, _, details = entry["caption"].partition("\n\n")
+    notes = f"<details><summary>Notes</summary>{_rst(details)}</details>" if details else ""
     name = html.escape(entry["title"].removeprefix(f"{PAPERS[entry['paper']]}, "))
     return (
         f'<details class="card" id="{html.escape(entry["name"])}"><summary><span class="thumbnail">{thumbnail}</span>'
@@ -292,8 +292,8 @@ def _small_table(tables: str) -> str:
     head = [cell.strip() for cell in cells[0]]
     printed = [i for i, name in enumerate(head) if name.startswith(PAPER)]
     shown = [i for i in range(len(head)) if i not in printed][: _COLUMNS_OF_A_THUMBNAIL - bool(printed)]
-    same = [i for i in printed if head[i].removeprefix(PAPER).startswith(tuple(head[j] for j in shown))]
-    shown += (same or printed)[:1]
+    matching = [i for i in printed if head[i].removeprefix(PAPER).startswith(tuple(head[j] for j in shown))]
+    shown += (matching or printed)[:1]
     lines = ("".join(f"<span>{row[i].strip()}</span>" for i in shown) for row in cells)
     return f'<span class="small-table" aria-hidden="true">{"".join(f"<span>{line}</span>" for line in lines)}</span>'
 
@@ -306,13 +306,13 @@ def _rst(text: str) -> str:
     return publish_parts(text, writer="html5", settings_overrides=settings)["body"]
 
 
-def _made(about: Sequence[str]) -> str:
+def _describe_run(paragraphs: Sequence[str]) -> str:
     """Return what was run, versions and commit of the report, and the source of each file."""
-    known = environment()
-    versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
-    commit = known["git_commit"] or "not known"
+    record = environment()
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    commit = record["git_commit"] or "not known"
     return (
-        f"{''.join(f'<p>{html.escape(one)}</p>' for one in about)}"
+        f"{''.join(f'<p>{html.escape(one)}</p>' for one in paragraphs)}"
         f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'
         '<p class="soft">Which rule made each file, when, and by which code: <a href="report.html">its provenance</a> '
         "as reported by Snakemake.</p>"

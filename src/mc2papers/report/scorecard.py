@@ -92,21 +92,21 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
 
     claims : of a run, as claims.csv has them
     """
-    known = pd.concat([claims.assign(date=""), recorded()], ignore_index=True).fillna("")
-    known, under_choice = known[known["whose"] == PAPERS_OWN], known[known["whose"] == OPEN]
+    table = pd.concat([claims.assign(date=""), recorded()], ignore_index=True).fillna("")
+    table, under_choice = table[table["whose"] == PAPERS_OWN], table[table["whose"] == OPEN]
     rows = []
-    for _, one in headlines().iterrows():
-        found = known[
-            (known["target"] == one["target"])
-            & np.array([fnmatchcase(dataset, one["dataset"]) for dataset in known["dataset"]], bool)
-            & np.array([fnmatchcase(claim, one["claim"]) for claim in known["claim"]], bool)
+    for _, headline in headlines().iterrows():
+        matches = table[
+            (table["target"] == headline["target"])
+            & np.array([fnmatchcase(dataset, headline["dataset"]) for dataset in table["dataset"]], bool)
+            & np.array([fnmatchcase(claim, headline["claim"]) for claim in table["claim"]], bool)
         ]
-        if not found.empty:
-            best = min((row for _, row in found.iterrows()), key=_rank)
-            ours = "; ".join(dict.fromkeys(filter(None, (_short(best), _why(best)))))
+        if not matches.empty:
+            best = min((row for _, row in matches.iterrows()), key=_rank)
+            ours = "; ".join(dict.fromkeys(filter(None, (_shorten(best), _why(best)))))
             verdict, choices = _by_choice(best, under_choice)
-            more = {"ours": ours, "verdict": verdict, "choices": choices, "recorded": best["date"]}
-            rows.append({**best, **one[["paper", "headline", "printed"]], **more})
+            extra = {"ours": ours, "verdict": verdict, "choices": choices, "recorded": best["date"]}
+            rows.append({**best, **headline[["paper", "headline", "printed"]], **extra})
     rows.sort(key=lambda row: (list(TITLES).index(row["paper"]), _kind(row["data"])))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -121,35 +121,35 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
     """
     claim = f": {row['claim']}"
     is_same = (under_choice[["target", "dataset", "data"]] == row[["target", "dataset", "data"]].to_list()).all(axis=1)
-    here = under_choice[is_same & under_choice["claim"].str.endswith(claim)]
-    if here.empty or row["verdict"] in UNDER_CHOICE:
+    choices = under_choice[is_same & under_choice["claim"].str.endswith(claim)]
+    if choices.empty or row["verdict"] in UNDER_CHOICE:
         return row["verdict"], ""
-    here = here[here["date"] == here["date"].iloc[0]]
-    names, size = here["claim"].str.removesuffix(claim), here["size"].iloc[0]
-    about, met = f"; {size}" if size != row["size"] else "", here["verdict"].isin([*UNDER_CHOICE])
-    if met.any():
-        tried = f"{met.sum()} of {counted(len(here), 'choice')} tried"
-        said = f"under an open choice: {'; '.join(names[met])} ({tried}{about})"
-        return UNDER_CHOICE[here.loc[met, "verdict"].iloc[0]], said
-    is_one = len(here) == 1
-    said = "the only open choice tried" if is_one else f"none of the {len(here)} open choices tried"
-    said += f" ({names.iloc[0]}{about})" if is_one else f" ({about[2:]})" if about else ""
-    if not here["reason"].str.contains(NO_INTERVAL).all():
-        return row["verdict"], f"{said} {'does not support' if is_one else 'supports'} the claim"
-    agree = names[here["reason"].str.endswith(AGREES)]
+    choices = choices[choices["date"] == choices["date"].iloc[0]]
+    names, size = choices["claim"].str.removesuffix(claim), choices["size"].iloc[0]
+    suffix, is_supported = f"; {size}" if size != row["size"] else "", choices["verdict"].isin([*UNDER_CHOICE])
+    if is_supported.any():
+        tried = f"{is_supported.sum()} of {counted(len(choices), 'choice')} tried"
+        text = f"under an open choice: {'; '.join(names[is_supported])} ({tried}{suffix})"
+        return UNDER_CHOICE[choices.loc[is_supported, "verdict"].iloc[0]], text
+    is_one = len(choices) == 1
+    text = "the only open choice tried" if is_one else f"none of the {len(choices)} open choices tried"
+    text += f" ({names.iloc[0]}{suffix})" if is_one else f" ({suffix[2:]})" if suffix else ""
+    if not choices["reason"].str.contains(NO_INTERVAL).all():
+        return row["verdict"], f"{text} {'does not support' if is_one else 'supports'} the claim"
+    agree = names[choices["reason"].str.endswith(AGREES)]
     under = "" if is_one else f" under {'; '.join(agree) or 'any of them'}"
     number = f"the number {'agrees' if len(agree) else 'does not agree'} with the claim{under}"
-    return row["verdict"], f"{said} has {'no' if is_one else 'a'} verdict, because one fit has no interval; {number}"
+    return row["verdict"], f"{text} has {'no' if is_one else 'a'} verdict, because one fit has no interval; {number}"
 
 
 def _kind(data: str) -> int:
     """Place of the data among _KINDS."""
     if data == "real excerpt":
         return 0
-    return next(place for place, kind in enumerate(_KINDS) if data == kind or data.startswith(f"{kind} ("))
+    return next(index for index, kind in enumerate(_KINDS) if data == kind or data.startswith(f"{kind} ("))
 
 
-def _in_short(data: str) -> str:
+def _shorten_kind(data: str) -> str:
     """Return the kind of data for readers: "simulated", without the model that it is drawn from."""
     return data.partition(" (")[0].replace("of no paper", "not in the papers")
 
@@ -166,28 +166,28 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
     claims : with the columns of claims.csv; rows with the same target and claim are one claim
     """
-    own, heads = claims[claims["whose"] == PAPERS_OWN], headlines()
+    of_papers, heads = claims[claims["whose"] == PAPERS_OWN], headlines()
 
     def is_in_scorecard(row: Any) -> bool:
-        here = heads[heads["target"] == row["target"]]
+        part = heads[heads["target"] == row["target"]]
         return any(
             fnmatchcase(row["claim"], claim) and fnmatchcase(row["dataset"], dataset)
-            for claim, dataset in zip(here["claim"], here["dataset"], strict=True)
+            for claim, dataset in zip(part["claim"], part["dataset"], strict=True)
         )
 
     rank = pd.Series(
         [
             (row["verdict"] not in SAID, _kind(row["data"]), not is_in_scorecard(row), row["dataset"])
-            for _, row in own.iterrows()
+            for _, row in of_papers.iterrows()
         ],
-        own.index,
+        of_papers.index,
         object,
     )
-    best = own.loc[rank.sort_values(kind="stable").index]
-    return own.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
+    best = of_papers.loc[rank.sort_values(kind="stable").index]
+    return of_papers.loc[best.drop_duplicates(["target", "claim"]).index.sort_values()]
 
 
-def _short(row: Any) -> str:
+def _shorten(row: Any) -> str:
     """Return our numbers in short form: without parentheses and text after a semicolon; if there are none, the deciding
     number. Text before a colon, such as the method that is judged in place of the paper's, follows the numbers."""
     method, _, numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).partition(";")[0].rpartition(": ")
@@ -203,21 +203,21 @@ def _why(row: Any) -> str:
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
     """Return sentences on which main claims of a paper are reproduced, which are not, and on which data."""
-    here = table[table["paper"] == paper]
-    if here.empty:
+    rows = table[table["paper"] == paper]
+    if rows.empty:
         return []
-    judged = here[here["verdict"].isin(SAID)]
-    positive = _listed(here, HOLDS) or "None of the main claims is reproduced"
-    negative = _listed(here, FAILS) or "No main claim with a verdict fails"
-    kinds = judged["dataset"].groupby(judged["data"].map(_in_short), sort=False).unique()
+    judged = rows[rows["verdict"].isin(SAID)]
+    positive = _list_headlines(rows, HOLDS) or "None of the main claims is reproduced"
+    negative = _list_headlines(rows, FAILS) or "No main claim with a verdict fails"
+    kinds = judged["dataset"].groupby(judged["data"].map(_shorten_kind), sort=False).unique()
     used = [f"{_DATA.get(str(kind), kind)} ({', '.join(names)})" for kind, names in kinds.items()]
     data = " and ".join(filter(None, (", ".join(used[:-1]), *used[-1:])))
     third = f"These verdicts are based on {data}" if data else "None of our data can test these claims"
     limits = judged["limits"].str.split(", ").explode()
     for limit, n in limits[limits != ""].value_counts(sort=False).items():
         third += f". Verdicts limited by {limit}: {n} of {len(judged)}"
-    if len(judged) < len(here):
-        third += f". Claims without a verdict: {len(here) - len(judged)} of {len(here)}"
+    if len(judged) < len(rows):
+        third += f". Claims without a verdict: {len(rows) - len(judged)} of {len(rows)}"
     return [f"{positive}.", f"{negative}.", f"{third}."]
 
 
@@ -225,7 +225,7 @@ def said_data(row: Any) -> str:
     """Return the data of a verdict: "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short
     chains"."""
     limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] in SAID else ""
-    return "; ".join(filter(None, (f"{row['dataset']}, {_in_short(row['data'])}", row["size"], limits)))
+    return "; ".join(filter(None, (f"{row['dataset']}, {_shorten_kind(row['data'])}", row["size"], limits)))
 
 
 def _sentence(text: str) -> str:
@@ -233,10 +233,10 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}. " if text else ""
 
 
-def _listed(here: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
+def _list_headlines(rows: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
     """Return the headlines of each verdict: "Reproduced: A; B. Supported on other data: C"."""
-    names = {one: "; ".join(here.loc[here["verdict"] == one, "headline"]) for one in verdicts}
-    return ". ".join(f"{SAID[one]}: {said}" for one, said in names.items() if said)
+    names = {one: "; ".join(rows.loc[rows["verdict"] == one, "headline"]) for one in verdicts}
+    return ". ".join(f"{SAID[one]}: {text}" for one, text in names.items() if text)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
@@ -244,11 +244,11 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
     """Yield lines of the scorecard for docs: a list, because rows of a table would be too long."""
     yield from (_line(f"Verdicts on the {len(table)} main claims: {said_counts(table)}."), "")
     for paper, title in TITLES.items():
-        here = table[table["paper"] == paper]
-        if here.empty:
+        rows = table[table["paper"] == paper]
+        if rows.empty:
             continue
         yield from (f"**{title}**", "", _line(sentences(table, paper)[-1]), "")
-        for _, row in here.iterrows():
+        for _, row in rows.iterrows():
             yield _line(
                 f"- **{row['verdict']}**: {row['headline']}. Published: {row['printed']}. Ours: {row['ours']}. "
                 f"{_sentence(row['choices'])}Data: {said_data(row)}."
@@ -262,7 +262,7 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
     real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
     """
     mean = real.groupby("run")["perplexity"].mean()
-    listed = ", ".join(f"{mean[run]:,.0f} for {said}" for run, said in _PERPLEXITIES.items() if run in mean)
+    listed = ", ".join(f"{mean[run]:,.0f} for {label}" for run, label in _PERPLEXITIES.items() if run in mean)
     yield _line(
         "- **[Our document level](docs/papers/index.md#the-document-level)**: held-out perplexity on NIPS, 600 sweeps: "
         f"{listed}."
@@ -274,23 +274,23 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
         yield _line(
             f"- **[{TITLES[str(paper)]}](docs/papers/results.md#{SECTIONS[str(paper)]})**, "
             f"{counted(len(part), 'main claim')}: {said_counts(part)}. {SAID[first['verdict']]}: {first['headline']}. "
-            f"{printed}Ours: {first['ours']} ({first['dataset']}, {_in_short(first['data'])})."
+            f"{printed}Ours: {first['ours']} ({first['dataset']}, {_shorten_kind(first['data'])})."
         )
     yield ""
 
 
 def claims_in_short() -> Iterator[str]:
     """Return the lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
-    known = recorded()
-    for (run, date, commit), _ in known.groupby(["run", "date", "commit"], sort=False):
+    table = recorded()
+    for (run, date, commit), _ in table.groupby(["run", "date", "commit"], sort=False):
         yield _line(f"- {run}: {date}, commit {commit}")
-    counted = once(known)
+    counted = once(table)
     yield from ("", _line(f"The papers make {len(counted)} claims: {said_counts(counted)}."))
     yield _line(
         f"Of these, {len(headlines())} are main claims. A claim on several datasets counts once here, "
         "with its verdict on the best data: real before simulated. The table has a row per dataset:"
     )
-    yield from ("", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(known).items()), "")
+    yield from ("", *(f"- {len(part)} {title}: {said_counts(part)}" for title, part in by_whose(table).items()), "")
 
 
 def said_counts(claims: pd.DataFrame) -> str:
@@ -316,7 +316,7 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
     """Return the documents with the scorecard of the recorded runs."""
     papers = docs / "papers"
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
-    made = {}
+    texts = {}
     for path, name, lines in (
         (papers / "results.md", "scorecard", markdown(table)),
         (papers / "claims.md", "counts", claims_in_short()),
@@ -324,8 +324,8 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
         (readme, "scorecard", found(table, pd.read_csv(papers / "real.csv"))),
     ):
         text = path.read_text(encoding="utf-8")
-        made[path] = with_part(text, name, "mc2papers.report.scorecard", "\n".join(lines))
-    return made
+        texts[path] = with_part(text, name, "mc2papers.report.scorecard", "\n".join(lines))
+    return texts
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:

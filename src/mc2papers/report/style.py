@@ -59,14 +59,14 @@ def mark_source(figure: Figure, text: str) -> None:
 def write_figure(figure: Figure | str, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
     """Write ``stem``.png, .pdf and .csv, each whole or not at all, and close the figure; a text is an SVG."""
     stem = Path(stem)
-    for kind, content in (_rendered_svg(figure) if isinstance(figure, str) else _rendered(figure)).items():
+    for kind, content in (_render_svg(figure) if isinstance(figure, str) else _render(figure)).items():
         with storage.replacing(stem.with_suffix(f".{kind}"), "wb") as stream:
             stream.write(content)
     with storage.replacing(stem.with_suffix(".csv")) as stream:
         drawn.to_csv(stream, index=False)
 
 
-def _rendered(figure: Figure) -> dict[str, bytes]:
+def _render(figure: Figure) -> dict[str, bytes]:
     files = {}
     for kind, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):
         stream = io.BytesIO()
@@ -76,7 +76,7 @@ def _rendered(figure: Figure) -> dict[str, bytes]:
     return files
 
 
-def _rendered_svg(picture: str) -> dict[str, bytes]:
+def _render_svg(picture: str) -> dict[str, bytes]:
     import vl_convert
 
     # of one font at most: with two, the bytes of the PDF differ from time to time

@@ -55,8 +55,8 @@ def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
     claims = claims.assign(data=claims["data"] + size.where(size == "", "; " + size))
     titles = {PAPERS_OWN: "claims of the papers", OPEN: "claims under open choices", OURS: "our variants"}
     parts = {title: claims[claims["whose"] == whose] for whose, title in titles.items()}
-    own = [name for name in claims if name not in COLUMNS]
-    columns = [*own, *(name for name in COLUMNS if name not in ("whose", "size", "limits"))]
+    extra = [name for name in claims if name not in COLUMNS]
+    columns = [*extra, *(name for name in COLUMNS if name not in ("whose", "size", "limits"))]
     return {name: part[columns] for name, part in parts.items() if len(part)}
 
 
@@ -113,16 +113,16 @@ def _html(table: pd.DataFrame) -> str:
 
     def cell(tag: str, name: str, text: Any) -> str:
         kinds = " ".join(kind for kind, has in (("number", is_number[name]), ("paper", name == first)) if has)
-        said = html.escape(str(text))
+        content = html.escape(str(text))
         if is_number[name] and tag == "td":
-            said = said.replace("-", "\N{MINUS SIGN}")
+            content = content.replace("-", "\N{MINUS SIGN}")
         kind = f' class="{kinds}"' if kinds else ""
-        return f"<{tag}{kind}>{said}</{tag}>"
+        return f"<{tag}{kind}>{content}</{tag}>"
 
     lines, group = [], None
-    for place, (_, row) in enumerate(table.iterrows()):
-        if groups is not None and groups.iloc[place] != group:
-            group = groups.iloc[place]
+    for index, (_, row) in enumerate(table.iterrows()):
+        if groups is not None and groups.iloc[index] != group:
+            group = groups.iloc[index]
             lines.append(f'<tr><th class="group" colspan="{len(columns)}">{html.escape(str(group))}</th></tr>')
         verdict = f' data-verdict="{row["verdict"]}"' if is_claims else ""
         lines.append(f"<tr{verdict}>{''.join(cell('td', name, row[name]) for name in columns)}</tr>")
