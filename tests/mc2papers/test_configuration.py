@@ -344,7 +344,7 @@ class TestRuns:
                 checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
     def test_the_configurations_of_the_checkout_are_accepted(self):
-        for name in ("test.yaml", "paper.yaml", "nips.yaml", "real.yaml", "spark.yaml", "example.yaml"):
+        for name in ("test.yaml", "paper.yaml", "printed.yaml", "nips.yaml", "real.yaml", "spark.yaml", "example.yaml"):
             whole = config()
 
             def update(old, new):

@@ -84,7 +84,7 @@ class TestPlan:
                 assert schema["additionalProperties"] is False, path
                 assert set(schema.get("required", ())) == set(schema["properties"]), path
 
-    @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml", "nips.yaml", "real.yaml"])
+    @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml", "printed.yaml", "nips.yaml", "real.yaml"])
     def test_other_configurations_hold_only_what_differs(self, name):
         changes = yaml.safe_load((ROOT / "config" / name).read_text())
         configuration.check(merged(changes), SCHEMAS["config"], name)
