@@ -101,9 +101,9 @@ def found_topics(description: Description) -> np.ndarray:
             assert contents is not None  # all samples are of one kind
             occurs[row] = (_overlap(posterior.contents, contents) >= MIN_OVERLAP).any(axis=1)
         return occurs
-    likeliest = _likeliest(posterior.representative.topic_words)
+    likeliest = _find_likeliest(posterior.representative.topic_words)
     for row, number in enumerate(samples):
-        shared = likeliest @ _likeliest(posterior.samples[number].topic_words).T
+        shared = likeliest @ _find_likeliest(posterior.samples[number].topic_words).T
         occurs[row] = 2 * np.asarray(shared.max(axis=1).todense()).ravel() >= np.asarray(likeliest.sum(axis=1)).ravel()
     return occurs
 
@@ -118,7 +118,7 @@ def _overlap(one: Contents, other: Contents) -> np.ndarray:
     return np.exp(log_overlap)
 
 
-def _likeliest(topic_words: Any) -> sp.csr_matrix:
+def _find_likeliest(topic_words: Any) -> sp.csr_matrix:
     """Return the N_COMPARED likeliest words of each topic, (M, V) CSR of ones."""
     counts: Any = topic_words.tocsr() if sp.issparse(topic_words) else np.asarray(topic_words)
     rows, columns = [], []

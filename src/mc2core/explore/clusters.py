@@ -44,7 +44,7 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         **emitted.tables,
         "cluster_values": values,
         "cluster_numbers": numbers,
-        "cluster_documents": _typical(description),
+        "cluster_documents": _find_typical(description),
         "cluster_labels": _labels(description),
     }
     rows = _rows(description, emitted)
@@ -226,7 +226,7 @@ def _labels(description: Description) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["cluster", "label", "documents", "share"])
 
 
-def _typical(description: Description) -> pd.DataFrame:
+def _find_typical(description: Description) -> pd.DataFrame:
     """Return the typical documents of each node by overlap, from 0 to 1.
 
     The overlap is the sum over words (or topics of observations) of sqrt(share in the document * probability in the

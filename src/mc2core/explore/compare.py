@@ -117,7 +117,7 @@ def compare(a: Any, b: Any) -> Comparison:
     (4, 4, 4)
     """
     first, second = _posterior(a), _posterior(b)
-    rows_a, rows_b = _matched(first, second)
+    rows_a, rows_b = _match_documents(first, second)
     of_a, of_b = _clusters(first, "recommended"), _clusters(second, "recommended")
     agreement = []
     for level in ("broad", "recommended", "fine", "all"):
@@ -266,7 +266,7 @@ def _posterior(source: Any) -> Posterior:
     return source
 
 
-def _matched(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
+def _match_documents(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers of the common documents in both fits: by ids, else all if both use one corpus or B updates
     A."""
     n_a, n_b = len(a.cluster), len(b.cluster)

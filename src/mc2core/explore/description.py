@@ -409,14 +409,14 @@ class Description:
         return members, DocumentTopics(self.posterior.representative).tokens(corpus, likeliest, self.threads)
 
     @cached_property
-    def _computed(self) -> dict[Any, Any]:
+    def _cache(self) -> dict[Any, Any]:
         return {}
 
     def once(self, compute: Callable[[Description], Computed]) -> Computed:
         """Return ``compute(self)``, computed by the first call only."""
-        if compute not in self._computed:
-            self._computed[compute] = compute(self)
-        return self._computed[compute]
+        if compute not in self._cache:
+            self._cache[compute] = compute(self)
+        return self._cache[compute]
 
 
 def as_one_cluster(posterior: Posterior) -> Posterior:

@@ -184,7 +184,7 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
     if n < 4 or np.allclose(features, features[0]):  # t-SNE starts from components of unit variance: of none, from NaN
         return np.column_stack([np.linspace(0.0, 1.0, n), np.full(n, 0.5)])
     if features.shape[1] == 1:
-        return np.column_stack([_scaled(features), np.full(n, 0.5)])
+        return np.column_stack([_scale(features), np.full(n, 0.5)])
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
@@ -195,10 +195,10 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
         perplexity = min(neighbours, (n - 1) / 3)
         tsne = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1)
         flat = tsne.fit_transform(features)
-    return _scaled(flat)
+    return _scale(flat)
 
 
-def _scaled(values: np.ndarray) -> np.ndarray:
+def _scale(values: np.ndarray) -> np.ndarray:
     """Scale each column of (n, D) values to 0 to 1; a constant column becomes 0."""
     low, high = values.min(axis=0), values.max(axis=0)
     return (values - low) / np.where(high > low, high - low, 1.0)

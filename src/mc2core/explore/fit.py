@@ -382,13 +382,13 @@ class Fit(loop.RunResult):
         rows["seconds"] = f"{provenance['seconds']:.3g}"
         shown = [describe_topics(self.posterior)]
         if not self.posterior.representative.documents_are_clusters:
-            shown.insert(0, self._largest())
+            shown.insert(0, self._list_clusters())
         tables = [
             one.head(_SHOWN).to_html(index=False, border=0, formatters={"share": "{:.1%}".format}) for one in shown
         ]
         return facts("Fit", rows, "".join(tables))
 
-    def _largest(self) -> pd.DataFrame:
+    def _list_clusters(self) -> pd.DataFrame:
         """Return the recommended clusters with their names, the largest first."""
         import numpy as np
         import pandas as pd

@@ -97,16 +97,16 @@ def build(
         "coherence": coherence.in_words(tables["topics"]),
         "sizes": description.sizes,
         "cuts": _cuts(description, rows),
-        "nodes": _packed(_nodes(description, tables)),
+        "nodes": _pack_table(_nodes(description, tables)),
         "defaults": _defaults(tables["names"]),
         "variables": [
             {"name": one.name, "role": one.role, "number": one.is_number, "date": one.is_date}
             for one in variables_of(description)
         ],
         "contexts": _of_documents(description, tables["documents"]),
-        "predicted": _predicted(description, rows),
+        "predicted": _pack_predictions(description, rows),
         "tables": {
-            name: _packed(part, _SHARES if name != "documents" else frozenset())
+            name: _pack_table(part, _SHARES if name != "documents" else frozenset())
             for name, part in _parts(description, tables)
         },
         "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": chunks if len(chunks) == 1 else None},
@@ -222,7 +222,7 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
     return contexts
 
 
-def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
+def _pack_predictions(description: Description, rows: np.ndarray) -> dict[str, Any]:
     """Return the predicted contexts of the documents in the HTML report (:func:`predictions`), in their order."""
     tables: dict[str, Any] = {}
     for name, prediction in predictions(description, rows).items():
@@ -241,7 +241,7 @@ def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
     return tables
 
 
-def _packed(table: pd.DataFrame, shares: Set[str] = frozenset()) -> dict[str, Any]:
+def _pack_table(table: pd.DataFrame, shares: Set[str] = frozenset()) -> dict[str, Any]:
     """Columns by name: numbers to six digits, as in the files, ``shares`` to four; texts as {"levels", "codes"}."""
     packed: dict[str, Any] = {}
     for name, column in table.items():

@@ -27,7 +27,7 @@ def sentences(description: Description, tables: Tables) -> list[str]:
     if description.without_clusters:
         method = f"{program} looked for topics in {n} by their {content}."
     else:
-        by = f"by their {content} and their {_listed(contexts)}" if contexts else f"by their {content} alone"
+        by = f"by their {content} and their {_join(contexts)}" if contexts else f"by their {content} alone"
         method = f"{program} looked for groups among {n}, {by}."
     if not description.is_of_observations and description.posterior.representative.n_topics:
         method += " It counts words, and does not read sentences."
@@ -36,7 +36,7 @@ def sentences(description: Description, tables: Tables) -> list[str]:
         return [*paragraphs, LAST]
     if contexts:
         paragraphs.append(
-            f"Documents with similar values of {_listed(contexts)} are more likely to be in the same cluster, because "
+            f"Documents with similar values of {_join(contexts)} are more likely to be in the same cluster, because "
             "the program used these values. Clusters that differ in them are therefore no proof of a difference in "
             'words. Only differences "by more than chance explains" passed a test that uses words alone.'
         )
@@ -95,5 +95,5 @@ def _runs(description: Description) -> list[str]:
     return [f"The program ran {n} times from different random starts.{score}"]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

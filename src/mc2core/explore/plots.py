@@ -191,9 +191,9 @@ def clusters_by_context(
         columns = sorted(table["start"].unique())
         shares = table.pivot(index="number", columns="start", values="share")
     drawn = shares.reindex(index=rows["cluster"], columns=columns).to_numpy(float)
-    names = [_short(one) for one in rows["name"]]
+    names = [_shorten(one) for one in rows["name"]]
     periods = dict(zip(table["start"], table["period"], strict=True)) if "period" in table else {}
-    labels = [_short(one, 20) if isinstance(one, str) else str(periods.get(one, f"{one:g}")) for one in columns]
+    labels = [_shorten(one, 20) if isinstance(one, str) else str(periods.get(one, f"{one:g}")) for one in columns]
     width = 1.5 + 0.08 * max(map(len, names)) + 0.32 * max(len(columns), 6)
     ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, labels)) + 0.3 * max(len(rows), 6)))
     image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
@@ -203,7 +203,7 @@ def clusters_by_context(
     ax.set_yticks(range(len(rows)), names)
     ax.set_xticks(range(len(columns)), labels, rotation=45, ha="right", rotation_mode="anchor")
     is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
-    called = _short(name)
+    called = _shorten(name)
     ax.set(xlabel=called if is_value else f"{called} (start of a step)", title=f"clusters by {called}")
     bar = ax.figure.colorbar(image, ax=ax, label="share of the documents")
     _per_cent(bar.ax.yaxis)
@@ -262,7 +262,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
                     )  # fmt: skip
             else:
                 ax.annotate(
-                    _short(names.get(node + 1, "")), (cut, height[node]), (-4, 0), textcoords="offset points",
+                    _shorten(names.get(node + 1, "")), (cut, height[node]), (-4, 0), textcoords="offset points",
                     ha="right", va="center", fontsize="small",
                 )  # fmt: skip
     ax.set_xscale("log")
@@ -316,11 +316,11 @@ def map_of_documents(
         variable = next(one for one in variables_of(found.description) if one.name == name)
         if variable.is_number:
             points = ax.scatter(xy[:, 0], xy[:, 1], c=variable.values, s=8, cmap="viridis", plotnonfinite=False)
-            ax.figure.colorbar(points, ax=ax, label=_short(name))
+            ax.figure.colorbar(points, ax=ax, label=_shorten(name))
         else:
             _draw_groups(ax, xy, variable.values.tocsc(), variable.names)
     _NUMBERS[ax] = found.documents(cut).assign(x=xy[:, 0], y=xy[:, 1])
-    ax.set(xticks=[], yticks=[], title=f"documents by {_short(colour or 'cluster')}", aspect="equal")
+    ax.set(xticks=[], yticks=[], title=f"documents by {_shorten(colour or 'cluster')}", aspect="equal")
     ax.set_xlabel("nearby documents are similar; axes and large distances have no meaning (t-SNE)")
     return ax
 
@@ -361,9 +361,9 @@ def words(
     _NUMBERS[ax] = rows
     ax.barh(places, rows["probability"], color=_colour(0), height=0.7, label=f"in the {kind}")
     ax.plot(rows["probability"] / rows["lift"], places, "|", color="black", markersize=11, label="in all documents")
-    ax.set_yticks(places, [_short(word) for word in rows["word"]])
+    ax.set_yticks(places, [_shorten(word) for word in rows["word"]])
     ax.invert_yaxis()
-    ax.set(xlabel="probability of the word", title=f"{kind} {number}: {_short(found._names[kind][number])}")
+    ax.set(xlabel="probability of the word", title=f"{kind} {number}: {_shorten(found._names[kind][number])}")
     _per_cent(ax.xaxis)
     _legend_beside(ax)
     return ax
@@ -478,7 +478,7 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
         for number, size, top in zip(table.axes[side], sizes, tops[side], strict=True):
             colour = _colour(list(table.index).index(number)) if side == 0 else REST
             ax.fill_between([side - 0.015, side + 0.015], top, top + size, color=colour, linewidth=0)
-            text = f"{number}: {_short(names[number])} ({size:,})"
+            text = f"{number}: {_shorten(names[number])} ({size:,})"
             ax.text(x, top + size / 2, text, ha=align, va="center", fontsize="small")
     bend = np.linspace(0.0, 1.0, 40)
     smooth = bend**2 * (3 - 2 * bend)
@@ -535,7 +535,7 @@ def _colour(rank: int) -> str:
     return COLOURS[rank] if rank < len(COLOURS) else REST
 
 
-def _short(name: str, longest: int = _LONGEST) -> str:
+def _shorten(name: str, longest: int = _LONGEST) -> str:
     """Return a shortened name for matplotlib. Dollar signs are escaped, because text between two of them is a
     formula."""
     shown = name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
@@ -544,7 +544,7 @@ def _short(name: str, longest: int = _LONGEST) -> str:
 
 def _label(name: str) -> str:
     """Return a name for a legend. Legends omit labels that begin with an underscore, so a space is added."""
-    return f" {_short(name)}" if name.startswith("_") else _short(name)
+    return f" {_shorten(name)}" if name.startswith("_") else _shorten(name)
 
 
 def _legend_beside(ax: Axes, *handles_and_labels: Any) -> None:
@@ -581,7 +581,7 @@ def _draw_clusters(ax: Axes, fit: Fit, positions: np.ndarray, cut: int | str) ->
     sizes = documents["cluster"].value_counts()
     for rank, (cluster, _) in enumerate(sizes.items()):
         members = positions[(documents["cluster"] == cluster).to_numpy()]
-        name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
+        name = _shorten(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
         points = ax.scatter(members[:, 0], members[:, 1], s=8, color=_colour(rank), linewidths=0)
         members = members[~np.isnan(members[:, 0])]
         if rank < len(COLOURS):

@@ -116,10 +116,10 @@ def other_versions(posterior: Posterior) -> list[str]:
     provenance, current = posterior.provenance, environment()
     if "versions" not in provenance:
         return ["the fit does not record its versions"]
-    before, present = (one["versions"] | {"commit": _short(one.get("git_commit"))} for one in (provenance, current))
+    before, present = (one["versions"] | {"commit": _shorten(one.get("git_commit"))} for one in (provenance, current))
     return [f"{name} {one}, now {present.get(name)}" for name, one in before.items() if one != present.get(name)]
 
 
-def _short(commit: str | None) -> str:
+def _shorten(commit: str | None) -> str:
     number, plus, changes = (commit or "unknown").partition("+")
     return number[:8] + plus + changes

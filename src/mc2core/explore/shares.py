@@ -203,10 +203,10 @@ def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndar
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
     counts = np.array([(into @ sample).toarray() @ nodes for sample, nodes in description.matched_samples] or [count])
     shares = np.divide(counts, n, where=n > 0, out=np.full_like(counts, np.nan))
-    return count, share, *_mixed(shares, n)
+    return count, share, *_bound_mixtures(shares, n)
 
 
-def _mixed(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bound_mixtures(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of central intervals of Beta distributions with the moments of mixtures over samples.
 
     ``shares`` (S, ...) are of ``sizes`` independent documents. An interval begins at 0 if the share is 0 in all
@@ -226,4 +226,4 @@ def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarra
     count, share, effective = ratios(description.document_topics, length, into)
     several = [ratios(tokens, length, into)[1:] for tokens in description.matched_topics]
     shares, sizes = (np.array(part) for part in zip(*(several or [(share, effective)]), strict=True))
-    return count, share, *_mixed(shares, sizes)
+    return count, share, *_bound_mixtures(shares, sizes)

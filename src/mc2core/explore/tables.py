@@ -93,7 +93,7 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
             shown = shown.assign(**{name: shown[name].str.split("; ").str[:_VALUES].str.join("; ")})
     longest = [0 if is_numeric_dtype(shown[name]) else shown[name].astype(str).str.len().max() for name in shown]
     widths = ["r" if n == 0 else "l" if n <= _LONGEST else "p{5cm}" for n in longest]
-    shown = shown.assign(**{str(name): _rounded(shown[name]) for name in shown.select_dtypes("float")})
+    shown = shown.assign(**{str(name): _round(shown[name]) for name in shown.select_dtypes("float")})
     shown = shown.rename(columns=lambda name: name.replace("_", " "))
     if form == "html":
         page = '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Table</title>\n'
@@ -102,7 +102,7 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
     return shown.to_latex(index=False, na_rep="", escape=True, column_format="".join(widths))
 
 
-def _rounded(numbers: pd.Series) -> pd.Series:
+def _round(numbers: pd.Series) -> pd.Series:
     """Return numbers as text with three digits, and more if the values of a column differ in later digits."""
 
     def integer_digits(number: float) -> int:

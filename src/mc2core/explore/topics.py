@@ -99,7 +99,7 @@ def topic_tables(description: Description, seed: int = 0, with_map: bool = True)
         "topic_names": called.iloc[topics["topic"] - 1],
         **emitted.tables,
         "topic_clusters": uses,
-        "topic_documents": _typical(description),
+        "topic_documents": _find_typical(description),
         **of_contexts,
     }
 
@@ -145,7 +145,7 @@ def _uses(description: Description) -> pd.DataFrame:
     return table.sort_values(["topic", "share_of_cluster"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
-def _typical(description: Description) -> pd.DataFrame:
+def _find_typical(description: Description) -> pd.DataFrame:
     """Return documents with large shares of each topic, the largest first; none if clusters are topics.
 
     The shares are relative to the length of the document plus half the mean length, so that short documents do not fill

@@ -81,7 +81,7 @@ def of_words(
     table = words_table(kind, list(enumerate(tops, start=1)), vocabulary)
     shared: dict[int, set[int]] = {}
     for group in siblings:
-        shared |= _shared(dict(zip(group, (tops[one] for one in group), strict=True)))
+        shared |= _find_shared(dict(zip(group, (tops[one] for one in group), strict=True)))
 
     def name_at(position: int, n: int = N_NAME) -> str:
         return name_of(vocabulary, tops[position], shared.get(position, set()), phrases, n)
@@ -166,7 +166,7 @@ def _scores(top: Top) -> np.ndarray:
     return np.where(top.lift > MIN_LIFT, top.probability**NAME_WEIGHT * np.log(top.lift), 0.0)
 
 
-def _shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
+def _find_shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
     """Return, by key, which of the first N_SHOWN columns are also among the first of another of ``tops``.
 
     A column counts only if its score in the other one is at least SHARED of its score here.

@@ -191,11 +191,11 @@ def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> P
     )
     hierarchy = posterior.hierarchy
     if hierarchy is not None:
-        hierarchy = _grown(hierarchy, several, added, len(added.before) - 1)
-    return _pinned(replace(posterior, samples=samples, hierarchy=hierarchy, **changed), added)
+        hierarchy = _grow(hierarchy, several, added, len(added.before) - 1)
+    return _pin(replace(posterior, samples=samples, hierarchy=hierarchy, **changed), added)
 
 
-def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, update: int) -> GrownHierarchy:
+def _grow(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, update: int) -> GrownHierarchy:
     """Return the hierarchy extended by the documents of an update."""
     bounds = np.append(added.before, len(added.cluster))
     rows, start = slice(bounds[update], bounds[update + 1]), bounds[0]
@@ -208,7 +208,7 @@ def _grown(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, up
     return GrownHierarchy.of(hierarchy, samples, cluster, label)
 
 
-def _pinned(posterior: Posterior, added: Added) -> Posterior:
+def _pin(posterior: Posterior, added: Added) -> Posterior:
     """Return the posterior with the clusters, sizes and hierarchy that an update keeps."""
     posterior.added = added
     occupied = np.unique(added.cluster[added.cluster >= 0])
@@ -241,6 +241,6 @@ def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterio
         several = [posterior.samples[one].cluster for one in posterior._sample_numbers]
         hierarchy = replace(hierarchy, samples=[one[: before[0]] for one in several] if len(several) > 1 else ())
         for update in range(len(before)):
-            hierarchy = _grown(hierarchy, several, added, update)
+            hierarchy = _grow(hierarchy, several, added, update)
         posterior.hierarchy = hierarchy
-    return _pinned(posterior, added)
+    return _pin(posterior, added)

@@ -54,7 +54,7 @@ def _entropy(counts: Any) -> float:
     return max(float(-np.sum(p * np.log(p))), 0.0)
 
 
-def _normalised(information: float, h_truth: float, h_clusters: float) -> float:
+def _normalise(information: float, h_truth: float, h_clusters: float) -> float:
     """Return 2 I / (H + H); two partitions with one class each are equal, so it is 1 for them."""
     return min(max(2.0 * information / (h_truth + h_clusters), 0.0), 1.0) if h_truth + h_clusters > 0 else 1.0
 
@@ -75,7 +75,7 @@ def nmi(truth: Any, clusters: Any) -> float:
     UAI16 prints the product H H in the denominator; with the sum, a perfect clustering has 1.
     """
     h_truth, h_clusters, h_joint = _entropies(_table(truth, clusters))
-    return _normalised(h_truth + h_clusters - h_joint, h_truth, h_clusters)
+    return _normalise(h_truth + h_clusters - h_joint, h_truth, h_clusters)
 
 
 def rand_index(truth: Any, clusters: Any) -> float:
@@ -144,4 +144,4 @@ def extended_nmi(truth: Any, clusters: Any) -> float:
         raise ValueError(f"truth has {of_truth.shape[0]} documents, but clusters has {of_clusters.shape[0]}")
     joint = sp.csr_matrix(of_truth.T @ of_clusters)
     h_truth, h_clusters, h_joint = _entropies(joint)
-    return _normalised(h_truth + h_clusters - h_joint, h_truth, h_clusters)
+    return _normalise(h_truth + h_clusters - h_joint, h_truth, h_clusters)

@@ -60,7 +60,7 @@ class PredictedNames:
         columns, probabilities = [np.zeros((0, least), np.int64)], [np.zeros((0, least))]
         for first in range(0, self.shares.shape[0], _BLOCK):
             probability = self.of(slice(first, first + _BLOCK))
-            order = _largest(probability, least)
+            order = _find_largest(probability, least)
             columns.append(order)
             probabilities.append(np.take_along_axis(probability, order, axis=1))
         return np.concatenate(columns), np.concatenate(probabilities)
@@ -121,9 +121,9 @@ class PredictedNumbers:
         above = np.clip((excess < 0.0).sum(axis=1), min(1, len(grid) - 1), len(grid) - 1)
         bounds = np.maximum(above - 1, 0), above
         at = (excess[np.arange(len(excess)), index] for index in bounds)
-        return self._between(share, *(grid[index] for index in bounds), *at) * sd + centre
+        return self._bisect(share, *(grid[index] for index in bounds), *at) * sd + centre
 
-    def _between(
+    def _bisect(
         self, share: float, low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray
     ) -> np.ndarray:
         """Find the standardised quantiles within bounds, (J,), given the excess of probability there. It uses bisection
@@ -214,7 +214,7 @@ class PredictedVectors:
         return table
 
 
-def _largest(probability: np.ndarray, n: int) -> np.ndarray:
+def _find_largest(probability: np.ndarray, n: int) -> np.ndarray:
     """Return (J, n) columns of the largest entries of (J, A) rows, in descending order; of equal entries the first."""
     if n < probability.shape[1]:
         order = np.sort(np.argpartition(-probability, n - 1, axis=1)[:, :n], axis=1)

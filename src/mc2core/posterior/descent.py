@@ -82,7 +82,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     elif len(samples) > 1:
         places = np.linspace(0, len(samples) - 1, N_OTHERS).astype(int)
         others = [(samples[index], samples[index].cluster) for index in np.unique(places)]
-    starts = [(sample, _numbered(one)) for sample, one in ((posterior.representative, posterior.cluster), *others)]
+    starts = [(sample, _renumber(one)) for sample, one in ((posterior.representative, posterior.cluster), *others)]
     with stopping.defer(), work("hierarchy", sum(int(one.max()) + 1 for _, one in starts), "sizes") as progress:
         hierarchy, *of_others = (
             _descend(Workspace.from_posterior(posterior, corpus, *start), progress) for start in starts
@@ -110,11 +110,11 @@ def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarra
     change.
     """
     clusters = _Clusters(
-        Workspace.from_posterior(posterior, corpus, posterior.representative, _numbered(posterior.cluster))
+        Workspace.from_posterior(posterior, corpus, posterior.representative, _renumber(posterior.cluster))
     )
     while clusters.n > size:
         clusters.step()
-    return _numbered(clusters.numbers())
+    return _renumber(clusters.numbers())
 
 
 def are_too_many(n_clusters: int, columns: int) -> bool:
@@ -128,7 +128,7 @@ def most_clusters(columns: int) -> int:
     return min(MAX_CLUSTERS, MAX_CELLS // columns, math.isqrt(MAX_COMPARED // columns))
 
 
-def _numbered(cluster: np.ndarray) -> np.ndarray:
+def _renumber(cluster: np.ndarray) -> np.ndarray:
     """Return (J,) int32: clusters renumbered from 0 without gaps; -1 for documents without a cluster."""
     used, number = np.unique(cluster, return_inverse=True)
     numbered: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
@@ -308,7 +308,7 @@ class _Clusters:
         for one in range(n):
             self._renew(one)
         self._n_moved = np.zeros(n, np.int64)
-        self._swept = math.inf  # clusters when documents last moved
+        self._n_at_sweep = math.inf  # clusters when documents last moved
 
     def numbers(self) -> np.ndarray:
         """Number of each document's cluster, (J,) int32; -1 for none."""
@@ -327,9 +327,9 @@ class _Clusters:
         """
         workspace, pair = self._workspace, self.join_best()
         before = self.numbers()
-        is_tenth = self.n <= 0.9 * self._swept and 8.0 * workspace.products * self.n <= WORK
+        is_tenth = self.n <= 0.9 * self._n_at_sweep and 8.0 * workspace.products * self.n <= WORK
         if self.n > 1 and (self.n <= workspace.most_refined or is_tenth):
-            self._swept = self.n
+            self._n_at_sweep = self.n
             for _ in range(SWEEPS):
                 if not self.sweep():
                     break

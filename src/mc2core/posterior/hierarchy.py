@@ -128,7 +128,7 @@ class Hierarchy:
             has_cluster = numbers >= 0
             labels = np.unique(numbers[has_cluster], return_inverse=True)[1]
             if size < self.n_clusters and self._can_average(size, numbers):
-                labels = _likeliest(_mean_shares(self.samples, labels, size), labels, size)
+                labels = _find_likeliest(_mean_shares(self.samples, labels, size), labels, size)
             cut = np.full(len(numbers), -1, np.int32)
             cut[has_cluster] = by_size(labels, size)[labels]
             self._cuts[size] = cut
@@ -153,7 +153,7 @@ class Hierarchy:
         labels = np.unique(numbers, return_inverse=True)[1]
         blocks = list(_mean_shares(self.samples, labels, size))
         if size < self.n_clusters:
-            labels = _likeliest(blocks, labels, size)
+            labels = _find_likeliest(blocks, labels, size)
         return np.concatenate([shares for _, shares in blocks])[:, np.argsort(by_size(labels, size))]
 
     def _is_merged(self, size: int) -> bool:
@@ -271,7 +271,7 @@ def _mean_shares(samples: Sequence[np.ndarray], labels: np.ndarray, size: int) -
         yield block, shares / len(samples)
 
 
-def _likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], labels: np.ndarray, size: int) -> np.ndarray:
+def _find_likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], labels: np.ndarray, size: int) -> np.ndarray:
     """Return (J,) int64: the likeliest of the clusters ``labels`` (J,) for each document; of equal ones, its own.
 
     ``mean_shares`` are the blocks of :func:`_mean_shares`. A cluster that would lose all of its documents keeps them.

@@ -57,7 +57,7 @@ def posterior_file(path: str | os.PathLike[str]) -> Path:
     return path / POSTERIOR if (path / POSTERIOR).is_file() else path
 
 
-def _largest(row: Any, n: int) -> np.ndarray:
+def _find_largest(row: Any, n: int) -> np.ndarray:
     """Return the columns of the n largest entries, at least FEWEST_TOKENS each, of a row, (V,) or sparse (1, V)."""
     if sp.issparse(row):
         row = sp.csr_matrix(row)
@@ -361,7 +361,7 @@ class Posterior:
         self.representative.need_words()
         if n < 1:
             raise ValueError(f"n is {n}; it must be at least 1")
-        return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.representative.topic_words]
+        return [[self.vocabulary[word] for word in _find_largest(row, n)] for row in self.representative.topic_words]
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:

@@ -9,7 +9,7 @@ from helpers.fits import gibbs
 from scipy import optimize, stats
 
 from mc2core.explore.description import Description
-from mc2core.explore.html_report import _predicted
+from mc2core.explore.html_report import _pack_predictions
 from mc2core.explore.predicted import N_NAMES, predictions
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
@@ -86,7 +86,7 @@ def test_without_contexts_nothing_is_predicted():
 
 
 def test_the_page_has_the_names_it_needs_once(description):
-    told = _predicted(description, np.array([0, 1, 2]))
+    told = _pack_predictions(description, np.array([0, 1, 2]))
     names = told["author"]["names"]
     assert len(set(names)) == len(names) <= 7
     assert all(0 <= one < len(names) for row in told["author"]["likeliest"] for one in row)

@@ -22,7 +22,7 @@ from mc2core.explore import describe, documents, html_report, shares, steps, tab
 from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
-from mc2core.explore.topics import _typical
+from mc2core.explore.topics import _find_typical
 from mc2core.explore.variables import CONTEXT, Variable
 from mc2core.models import MC2
 from mc2core.posterior.hierarchy import Hierarchy
@@ -149,7 +149,7 @@ def test_typical_documents_overlap_most_with_their_cluster(description, made):
 def test_typical_documents_of_topics_come_by_their_share():
     """A short document whose words are all of the topic comes before a long one with more words of it."""
     tokens = sp.csr_matrix(np.array([[3.0, 0.0], [10.0, 6.0]]))
-    table = _typical(SimpleNamespace(clusters_are_topics=False, document_topics=tokens)).query("topic == 1")
+    table = _find_typical(SimpleNamespace(clusters_are_topics=False, document_topics=tokens)).query("topic == 1")
     assert table[["rank", "document", "share"]].to_numpy().tolist() == [[1, 1, 1.0], [2, 2, 0.625]]
 
 
