@@ -76,16 +76,16 @@ def _read(path: Path) -> Corpus | Checkpoint | Posterior:
     return checkpoint.load(path) if checkpoint.is_one(storage.read_arrays(path)) else Posterior.load(path)
 
 
-def _kind(one: Corpus | Checkpoint | Posterior) -> str:
+def _kind(content: Corpus | Checkpoint | Posterior) -> str:
     from mc2core.base.checks import counted
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
 
-    if isinstance(one, Corpus):
-        return f"complete corpus of {counted(one.n_documents, 'documents')}"
-    if isinstance(one, Posterior):
-        return f"complete posterior of {counted(len(one.samples), 'samples')}"
-    return f"complete checkpoint at iteration {one.iteration}"
+    if isinstance(content, Corpus):
+        return f"complete corpus of {counted(content.n_documents, 'documents')}"
+    if isinstance(content, Posterior):
+        return f"complete posterior of {counted(len(content.samples), 'samples')}"
+    return f"complete checkpoint at iteration {content.iteration}"
 
 
 def _compare_fit(contents: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:

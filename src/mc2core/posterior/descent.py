@@ -385,20 +385,20 @@ class _Clusters:
 
     def renew(self) -> None:
         """Recompute the gains of merges for clusters of which a share ``_STALE`` of the documents has changed."""
-        for one in np.flatnonzero(self._n_moved[: self.n] > _STALE * self._sizes[: self.n]):
-            self._renew(int(one))
-            self._n_moved[one] = 0
+        for k in np.flatnonzero(self._n_moved[: self.n] > _STALE * self._sizes[: self.n]):
+            self._renew(int(k))
+            self._n_moved[k] = 0
 
-    def _renew(self, one: int) -> None:
+    def _renew(self, k: int) -> None:
         workspace, n = self._workspace, self.n
         row = np.zeros(n)
-        _fill_changes(self._counts, self._totals, one, workspace.block, workspace.prior, workspace.totals, row)
+        _fill_changes(self._counts, self._totals, k, workspace.block, workspace.prior, workspace.totals, row)
         if workspace.numbers.dimension:
             natural = self._natural[:n]
             alone = workspace.numbers.log_marginal(natural)
-            row += workspace.numbers.log_marginal(natural + natural[one] - workspace.numbers.prior) - alone - alone[one]
-        row[one] = -np.inf
-        self._changes[one, :n] = self._changes[:n, one] = row
+            row += workspace.numbers.log_marginal(natural + natural[k] - workspace.numbers.prior) - alone - alone[k]
+        row[k] = -np.inf
+        self._changes[k, :n] = self._changes[:n, k] = row
 
 
 @inner_kernel

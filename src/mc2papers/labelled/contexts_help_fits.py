@@ -74,12 +74,12 @@ def fits_with_contexts(
 
 
 def _fit_and_score(
-    train: Corpus, test: Corpus, one: Mapping[str, Any], contexts: Mapping[str, Any], seed: int, threads: int
+    train: Corpus, test: Corpus, settings: Mapping[str, Any], contexts: Mapping[str, Any], seed: int, threads: int
 ) -> dict[str, Any]:
     """Fit a model to the training documents and return its scores."""
-    families = {name: one["contexts"][name] for name in contexts}
-    specification = specify(one["model"], one["engine"], one["settings"], families, threads)
-    lengths = {name: one[name] for name in ("iterations", "burn_in", "thin", "chains") if name in one}
+    families = {name: settings["contexts"][name] for name in contexts}
+    specification = specify(settings["model"], settings["engine"], settings["settings"], families, threads)
+    lengths = {name: settings[name] for name in ("iterations", "burn_in", "thin", "chains") if name in settings}
     begun = time.process_time()
     posterior = fit(train, *specification, **lengths, seed=seed, progress=False).posterior
     spent = time.process_time() - begun

@@ -119,5 +119,5 @@ def _range(numbers: set[int]) -> str:
     return "" if not numbers else f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
-def _count(number: str, one: str) -> str:
-    return number and f"{number} {one}{'' if number == '1' else 's'}"
+def _count(number: str, unit: str) -> str:
+    return number and f"{number} {unit}{'' if number == '1' else 's'}"

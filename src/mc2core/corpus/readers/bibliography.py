@@ -401,12 +401,12 @@ def _json(path: Path) -> Iterator[_Record]:
         yield number, cells | {"key": _label(cells["key"] or "")}
 
 
-def _label(one: Any) -> str:
+def _label(value: Any) -> str:
     """Return the name of an entity of OpenAlex; for an address, its last part."""
-    if isinstance(one, dict):
+    if isinstance(value, dict):
         names = ("display_name", "descriptor_name", "name", "keyword")
-        return str(next((one[name] for name in names if one.get(name)), ""))
-    return str(one).removeprefix("https://openalex.org/")
+        return str(next((value[name] for name in names if value.get(name)), ""))
+    return str(value).removeprefix("https://openalex.org/")
 
 
 def _pubmed_xml(path: Path) -> Iterator[_Record]:
