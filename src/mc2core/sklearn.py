@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def _goes_on(estimator: MC2Clusterer) -> bool:
-    """Whether a fit can be continued with new documents (:class:`mc2core.inference.Stream`)."""
+    """Return whether a fit can be updated with new documents (:class:`mc2core.inference.Stream`)."""
     return getattr(estimator.engine, "can_stream", False)
 
 
@@ -48,7 +48,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     """Estimator of scikit-learn that clusters documents by their words and finds topics of words.
 
     The number of topics is inferred, and also the number of clusters unless ``n_clusters`` is set. The estimator does
-    not use contexts; for these, use :func:`mc2core.fit`.
+    not use contexts; use :func:`mc2core.fit` to cluster documents with contexts.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Number of sweeps (Gibbs, FastEx) or epochs (SVI). The default is 60 sweeps or 10 epochs, as in
         :func:`mc2core.fit`.
     n_clusters : int, optional
-        Fixed number of clusters, some of which may stay empty. By default, MC2 infers the number. If ``model`` is set,
-        set the number there instead.
+        Fixed number of clusters, some of which may stay empty. By default, MC2 infers the number. If ``model`` is
+        given, set the number of clusters in the model instead.
     model : Model, optional
         Model without contexts. The default is ``MC2()``, in which the topic proportions of a document vary around the
         proportions of its cluster. ``MC2(document_level=False)`` is the model of ICML14.
@@ -67,8 +67,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Number of independent chains, whose samples form one posterior, as in :func:`mc2core.fit`. By default, two
         chains run in parallel on the available cores; SVI has one chain.
     cut : int or str, default "recommended"
-        Which clusters ``labels_`` has: "recommended", "broad", "fine" or "all", or a number of clusters
-        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). It does not change the fit.
+        Clustering that ``labels_`` contains: "recommended", "broad", "fine" or "all", or a number of clusters
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). The fit does not depend on ``cut``.
     n_jobs : int, default 1
         Number of threads for transform and predict. The result does not depend on it.
     total_samples : int, optional
@@ -85,18 +85,18 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document in the clustering that ``cut`` names. Clusters are numbered from 0 in order of
-        decreasing size, so a number is one less than in ``mc2 clusters`` and the HTML report. ``labels_`` uses all
-        samples, whereas ``predict`` uses one sample, so the two may differ for some documents. ``labels_`` contains the
-        clusters of the fit in three cases: if ``n_clusters`` is set (by default), if the engine supports
-        ``partial_fit``, or if no clustering is recommended.
+        Cluster of each document in the clustering ``cut``. Clusters are numbered from 0 in order of decreasing size, so
+        a number is one less than in ``mc2 clusters`` and the HTML report. ``labels_`` is a consensus of all samples,
+        whereas ``predict`` averages predictions over a few samples, so the two may differ for some documents.
+        ``labels_`` contains the clusters of the fit in three cases: if ``n_clusters`` is set and ``cut`` is the
+        default, if the engine supports ``partial_fit``, or if no clustering is recommended.
     probabilities_ : (J,) float64
-        Certainty of ``labels_``, in [0, 1]. In each sample, the documents that share a cluster with the document are
-        considered; the certainty is the share of them that have the same label, averaged over samples
-        (:meth:`mc2core.Posterior.assign`). For SVI, which has one sample, it is NaN.
+        Certainty of ``labels_``, in [0, 1]. In a sample, some of the documents in the document's cluster have its
+        label. The certainty is the share of these documents, averaged over samples (:meth:`mc2core.Posterior.assign`).
+        For SVI, which has one sample, the certainty is NaN.
     n_clusters_ : int
-        Number of clusters in ``labels_``. ``transform`` returns one column per cluster. For SVI, it also returns
-        columns for the clusters of the posterior that have no documents.
+        Number of clusters in ``labels_``. ``transform`` returns one column per cluster. For SVI, ``transform`` also
+        returns columns for clusters of the posterior without documents.
     components_ : (M, V) float64
         Word distribution of each topic. Rows sum to 1.
     n_features_in_ : int
@@ -150,7 +150,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         )  # fmt: skip
         self._stream = None
         if _goes_on(self):
-            from mc2core.inference import Stream  # the kernels of SVI need not be there for other engines
+            from mc2core.inference import Stream  # imported here, because other engines do not need the kernels of SVI
 
             self._stream = Stream(done, total_samples=self.total_samples, threads=self.n_jobs)
         if self._stream is None:
@@ -168,24 +168,24 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def partial_fit(self, X: Any, y: Any = None) -> MC2Clusterer:
         """Update the fit with new documents. The first call is the same as ``fit``. ``y`` is ignored.
 
-        The engine must be SVI with mini-batches. Documents are processed in the order given
+        The engine must be SVI with mini-batches. Documents are processed in the given order
         (:meth:`mc2core.inference.Stream.partial_fit`). Rows have no ids, so documents that are passed twice are counted
-        twice, as elsewhere in scikit-learn. After the call, ``labels_`` and ``probabilities_`` contain the predicted
-        clusters of the new documents and their probabilities.
+        twice, as elsewhere in scikit-learn. After the call, ``labels_`` contains the predicted clusters of the new
+        documents, and ``probabilities_`` the probabilities of these clusters.
         """
         stream = self._stream
         if stream is None:
             return self.fit(X)
         counts = self._counts(X, reset=False)
         stream.partial_fit(Corpus(counts, self._words(counts.shape[1])))
-        words = self.posterior_.vocabulary  # they may have been named since
+        words = self.posterior_.vocabulary  # the user may have set the words after the fit
         self._keep(replace(stream.posterior, vocabulary=words))
         shares = self.posterior_.predict_proba(Corpus(counts, words), threads=self.n_jobs, progress=False)
         self.labels_, self.probabilities_ = shares.argmax(axis=1), shares.max(axis=1)
         return self
 
     def _keep(self, posterior: Posterior) -> None:
-        """What is known of clusters and topics."""
+        """Set the attributes that depend on the posterior."""
         self.posterior_ = posterior
         hierarchy = posterior.hierarchy
         self._cut = None if hierarchy is None else hierarchy.size_of(self.cut)
@@ -194,7 +194,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the (J, ``n_clusters_``) probabilities of clusters given the words of each document; rows sum to 1."""
+        """Return the probability of each cluster for each document, (J, ``n_clusters_``) float64; rows sum to 1."""
         corpus = self._corpus(X)
         return self.posterior_.assign(corpus, False, self.n_jobs, progress=False, cut=self._cut)[1]
 
@@ -203,11 +203,11 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return self.transform(X).argmax(axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the log likelihood per word of documents, in nats (higher is better; a uniform model has -ln V).
+        """Return the log likelihood per word, in nats. Higher values are better; a uniform model has -ln V.
 
-        The score is the negative logarithm of the perplexity. The estimator is ``marginal``, or ``left_to_right`` if
-        documents have topic proportions of their own (:mod:`mc2core.posterior.perplexity`). Repeated calls return the
-        same value. The score is NaN if no document has a word. ``y`` is ignored.
+        The score is the negative logarithm of the perplexity. The likelihood is computed by ``marginal``, or by
+        ``left_to_right`` if documents have their own topic proportions (:mod:`mc2core.posterior.perplexity`). Repeated
+        calls return the same value. The score is NaN if no document has a word. ``y`` is ignored.
         """
         corpus = self._corpus(X)
         if corpus.n_tokens == 0:
@@ -215,7 +215,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return float(self.posterior_.log_likelihood(corpus, threads=self.n_jobs).sum() / corpus.n_tokens)
 
     def _model(self) -> Model | None:
-        """The given model, or the default model of the engine with the given number of clusters."""
+        """Return the given model, or the default model of the engine with the given number of clusters."""
         if self.n_clusters is None:
             return self.model
         if self.model is not None:
@@ -224,7 +224,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return kind(n_clusters=self.n_clusters)
 
     def _corpus(self, X: Any) -> Corpus:
-        """Documents in the words of the model."""
+        """Return the documents as a corpus with the words of the model."""
         check_is_fitted(self)
         return Corpus(self._counts(X, reset=False), self.posterior_.vocabulary)
 
@@ -239,7 +239,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return words
 
     def _counts(self, X: Any, reset: bool) -> Any:
-        """Return X after the checks of scikit-learn; Corpus refuses values that are not whole numbers."""
+        """Return X after the checks of scikit-learn; Corpus rejects values that are not whole numbers."""
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
         return sp.csr_matrix(X) if sp.issparse(X) else X
 

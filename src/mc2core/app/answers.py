@@ -1,4 +1,4 @@
-"""Output of ``mc2 predict``: cluster, topics and missing contexts of each document."""
+"""Output of ``mc2 predict``: predicted cluster, topics and missing contexts of each document."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Answers:
-    """Predictions for documents by a posterior. Everything that does not depend on the documents is prepared once.
+    """Computes predictions for documents. Quantities that do not depend on the documents are computed once.
 
-    Probabilities of clusters and contexts are averaged over samples; topics come from the representative sample. The
-    clusters are the recommended ones, or all clusters of the fit if the posterior has no hierarchy. ``top`` is the
+    Probabilities of clusters and contexts are averaged over samples. Topics are those of the representative sample. The
+    clusters are the recommended clusters, or all clusters of the fit if the posterior has no hierarchy. ``top`` is the
     largest number of topics per document and of names per context.
     """
 
@@ -44,7 +44,7 @@ class Answers:
             self._n_clusters, self._cluster = hierarchy.recommended, hierarchy.cut(hierarchy.recommended)
 
     def outside(self, corpus: Corpus) -> dict[int, tuple[str, str]]:
-        """Return documents with invalid context values: context and reason by number of the document."""
+        """Return the documents with invalid context values: the context and the reason, by row number."""
         reasons: dict[int, tuple[str, str]] = {}
         for name, family in self._posterior.families.items():
             rows, values = np.arange(corpus.n_documents), corpus.contexts[name]
@@ -68,7 +68,7 @@ class Answers:
         return reasons
 
     def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
-        """Yield one record per document."""
+        """Yield a dict of predictions for each document."""
         stacked = self._posterior.stacked(corpus) if self._contexts else None
         clusters = self._predict(corpus, stacked, self._threads)
         tokens = self._topics.tokens(corpus, clusters.first().argmax(axis=1), self._threads)
@@ -85,7 +85,7 @@ class Answers:
             yield entry | ({"contexts": contexts[j]} if self._contexts else {})
 
     def _of_contexts(self, corpus: Corpus, shares: sp.csr_matrix) -> list[dict[str, Any]]:
-        """Return the predictions of the contexts that each document lacks."""
+        """Return predictions of missing contexts for each document, by context."""
         answers: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
         for name, predictive in self._contexts.items():
             documents = np.flatnonzero(corpus.missing(name))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mc2core.posterior import Posterior
 
 _LONGEST = 100
-"""Characters of a kept column in a table of documents."""
+"""Largest number of characters of a kept column in a table of documents."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def _add_commands(commands: Any) -> None:
 
 
 def _add_readers(commands: Any) -> None:
-    """Add the commands that read a posterior, or any file of mc2core."""
+    """Add the commands that read a posterior, or other files of mc2core."""
     from pathlib import Path
 
     evaluate = add_command(
@@ -99,7 +99,7 @@ def _add_readers(commands: Any) -> None:
 
 
 def _add_describe(commands: Any) -> None:
-    """The command that writes the HTML report."""
+    """Add the command that writes the HTML report."""
     from pathlib import Path
 
     describe = add_command(
@@ -196,7 +196,7 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_predictions(commands: Any) -> None:
-    """Add the commands that report on documents by a posterior."""
+    """Add the commands that print predictions of a posterior for documents."""
     from pathlib import Path
 
     clusters = add_command(
@@ -244,7 +244,7 @@ def _add_predictions(commands: Any) -> None:
 
 # Each command imports what it needs, so that `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the posterior and the corpus of a command."""
+    """Return the posterior and the corpus that the arguments of a command name."""
     from mc2core.base.progress import work
 
     with work("reading the posterior and the corpus"):
@@ -263,7 +263,7 @@ def _is_corpus(path: Path) -> bool:
 
 
 def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
-    """Say that a corpus is not the one that was fitted: it may have been imported again or appended to."""
+    """Print a message if a corpus is not the fitted corpus, which may have been imported again or extended."""
     if not posterior.was_fitted_on(corpus):
         message = f"mc2: {path} is not the corpus of the fit, so its documents are treated as new"
         print(in_lines(message, sys.stderr), file=sys.stderr)
@@ -430,7 +430,7 @@ def _cut(text: str) -> int | str:
 
 
 def _find_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str:
-    """Return the number of clusters of the cut, or "all" for a named cut if there is no hierarchy."""
+    """Return the number of clusters of a cut, or "all" if a named cut is requested but there is no hierarchy."""
     from mc2core.base.checks import counted
 
     if cut == "all" or not isinstance(cut, str):
@@ -454,7 +454,7 @@ def _find_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str
 
 
 def _metadata(corpus: Corpus) -> pd.DataFrame:
-    """Return the kept columns for a table of documents: long texts are shortened, but ids are not."""
+    """Return the kept columns for a table of documents. Long texts are shortened, but ids are not."""
     import pandas as pd
 
     column = (corpus.imported or {}).get("settings", {}).get("id")
@@ -486,7 +486,7 @@ def _contexts(options: argparse.Namespace) -> None:
 
 
 def _print_hierarchy(options: argparse.Namespace) -> None:
-    """Print the hierarchy that a posterior keeps, or that the documents of the fit give it."""
+    """Print the table of the hierarchy, which is computed from the corpus if the posterior has no hierarchy."""
     from mc2core.base.progress import work
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior

@@ -1,6 +1,7 @@
-"""Functions that both command lines share: they add, run and stop commands, and report errors.
+"""Functions of both command lines, which add, run and stop commands, and report errors.
 
-A command line imports this first and all else inside functions: Ctrl-C before :func:`run` ends in a traceback.
+A command line imports this module first, and other modules inside functions. Otherwise, Ctrl-C during imports would end
+in a traceback.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
-    """Add a command to a parser, with its function and a one-sentence description without capital and full stop."""
+    """Add a command with its function ``run``. ``text`` is its description, without initial capital and full stop."""
     # argparse formats the help, but not the description
     parser = commands.add_parser(name, help=text.replace("%", "%%"), description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
@@ -33,13 +34,15 @@ def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.Argum
 
 
 def add_module(commands: Any, name: str, module: str, text: str) -> None:
-    """Add a command of another module (with ``add_options`` and ``run``), which is loaded only if the command is
-    given."""
+    """Add a command that is defined in another module, which is imported only if the command is given.
+
+    The module must have functions ``add_options`` and ``run``.
+    """
     add_command(commands, name, None, text).set_defaults(module=module)
 
 
 def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the argument ``name`` of a command that reads a fit."""
+    """Add the argument ``name``, the path of a fit."""
     from pathlib import Path
 
     parser.add_argument(name, metavar="FIT", type=Path, help="folder of a fit, or the file of its posterior")
@@ -54,7 +57,7 @@ def add_words(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the options of :func:`add_words` and the rest of COLUMNS, for documents that are read like a fit's."""
+    """Add the options COLUMNS of a command that reads documents with the words and contexts of a fit."""
     add_words(parser, what)
     metavar = f"NAME={what.upper()}"
     parser.add_argument(
@@ -88,11 +91,11 @@ _NUMBERS = "burn_in", "thin", "iterations", "n_clusters", "checkpoint_every"
 
 
 class _OutputError(OSError):
-    """Standard output takes no more."""
+    """Standard output could not be written."""
 
 
 class _Output(io.FileIO):
-    """Standard output. Its errors have their own class, so that they differ from errors of other files."""
+    """Standard output. Its errors have their own class, to distinguish them from errors of other files."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -104,7 +107,7 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Standard error, which stops no command: what it does not take is lost."""
+    """Standard error. If it cannot be written, the text is lost, but the command continues."""
 
     def write(self, data: Any, /) -> int:
         with suppress(OSError):
@@ -113,11 +116,11 @@ class _Messages(io.FileIO):
 
 
 def run(program: str, description: str, add: Callable[[Any], None], arguments: Sequence[str] | None) -> int:
-    """Parse the arguments (of the process if None) and call ``options.run(options)``.
+    """Parse the arguments (by default, of the process), call ``options.run(options)``, and return the exit code.
 
-    ``description`` is that of the program; ``add`` adds its commands to the action that holds them. Returns the
-    exit code: 0, 2 after an error message, or 130 after Ctrl-C. Progress goes to stderr, and a signal stops between two
-    pieces of work.
+    ``description`` describes the program, and ``add`` the function that adds its commands. The exit code is 0, 2
+    after an error message, or 130 after Ctrl-C. Progress is shown on stderr. A signal stops the command between two
+    steps of its work.
     """
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # from here on, a signal does not stop the command
     try:
@@ -151,7 +154,7 @@ def run(program: str, description: str, add: Callable[[Any], None], arguments: S
 
 
 def in_shell(message: str, arguments: Sequence[str]) -> str:
-    """Return a message about Python parameters with the names of the given command-line options."""
+    """Return a message with names of Python parameters replaced by the command-line options in ``arguments``."""
     import re
 
     names_given = [one.partition("=")[0] for one in arguments if one.startswith("--")]
@@ -166,9 +169,9 @@ def in_shell(message: str, arguments: Sequence[str]) -> str:
 
 
 def in_lines(text: str, stream: TextIO) -> str:
-    """Wrap text at words if ``stream`` is a terminal; otherwise return it unchanged.
+    """Return text wrapped at words if ``stream`` is a terminal; otherwise return the text unchanged.
 
-    A command, in a line such as "next: mc2 topics FIT", continues after a backslash.
+    Lines of a wrapped command, such as "next: mc2 topics FIT", end with a backslash.
     """
     if not stream.isatty():
         return text
@@ -184,10 +187,11 @@ def in_lines(text: str, stream: TextIO) -> str:
 
 
 def _prepare_streams() -> None:
-    """Make errors of the process's streams end the command in a sentence, or not at all.
+    """Replace standard output and standard error by streams with controlled errors.
 
-    A stream that was closed (``>&-``) is opened again, as the next file would get its number: /dev/null, for reading in
-    place of standard output, so that a write still fails.
+    Errors of standard output end the command with a message; errors of standard error are ignored. A closed stream
+    (``>&-``) is opened again as /dev/null, because otherwise the next file would get its number. Standard output is
+    opened for reading, so that writing still fails.
     """
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -207,8 +211,11 @@ def _prepare_streams() -> None:
 
 
 def _parse(program: str, description: str, add: Callable[[Any], None], arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the options. Each command parses its own, so that options may stand between its arguments and errors show
-    its usage."""
+    """Return the parsed options.
+
+    Each command parses its own options. Options may therefore stand between arguments, and errors show the usage of the
+    command.
+    """
     import argparse
 
     class Version(argparse.Action):

@@ -1,4 +1,4 @@
-"""``mc2 compile``: compile kernels before they are needed, as in an image or at the start of a job."""
+"""``mc2 compile``: compile kernels before they are needed, such as in a container image or at the start of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compile the kernels, and print the time and their folder."""
+    """Compile the kernels, and print the time and the folder of the kernels."""
     import logging
 
     from mc2core.base.checks import choice

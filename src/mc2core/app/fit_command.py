@@ -84,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Fit, write the files, and print the result and the next commands."""
+    """Fit the model, write the files, and print the result and the next commands."""
     _check_folder(options.out, options.corpus)
     try:
         provenance = _fit(options)
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_folder(out: Path, corpus: Path) -> None:
-    """Raise ValueError if the files of a fit cannot be in ``out``, or would be among those of its corpus."""
+    """Raise ValueError if ``out`` cannot be a folder, or if ``out`` is the folder of the corpus."""
     for folder in (out, *out.parents):
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"--out {out}: {folder} is a file; give a folder")
@@ -116,7 +116,7 @@ def _iterations(text: str) -> int | str:
 
 
 def _fit(options: argparse.Namespace) -> dict[str, Any]:
-    """Read the corpus, fit and write the files; returns the provenance."""
+    """Read the corpus, fit the model and write the files. Return the provenance."""
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
@@ -154,7 +154,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _describe_stop(out: Path) -> str:
-    """Return a sentence on how the same command continues, and on the posterior written so far."""
+    """Return a message on whether the same command resumes the stopped fit, and on the posterior written so far."""
     from mc2core.base import storage
 
     posterior, provenance, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
@@ -165,7 +165,7 @@ def _describe_stop(out: Path) -> str:
 
 
 def _length(provenance: Path) -> str:
-    """Return a phrase such as " of 60 iterations and 2 updates" for messages; "" if the length is unknown."""
+    """Return a phrase on the length of a fit, such as " of 60 iterations and 2 updates"; "" if it is unknown."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
 
@@ -179,7 +179,7 @@ def _length(provenance: Path) -> str:
 
 
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
-    """Return lines on the result and on the next commands."""
+    """Return the lines that are printed after a fit, on the result and on the next commands."""
     from mc2core.base.checks import counted
     from mc2core.inference.registry import model_class
     from mc2core.inference.running.summary import sentence
@@ -224,8 +224,10 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:
-    """Parse ``"author:dirichlet,concentration=0.1,strength=0.5"`` to (name, family settings), and ``"year"`` to
-    ("year", None)."""
+    """Parse ``"author:dirichlet,concentration=0.1,strength=0.5"`` to (name, settings of the family).
+
+    A name alone, such as ``"year"``, gives ("year", None).
+    """
     from mc2core.base.settings import parse_settings, split_settings
 
     name, colon, family = text.partition(":")

@@ -1,4 +1,4 @@
-"""``mc2 import``: documents of your own as a saved corpus and its datasheet."""
+"""``mc2 import``: convert documents to a saved corpus with a datasheet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command; the name of the input decides its form."""
+    """Add the options of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
     parser.add_argument("input", type=Path, help="table, bibliography, folder of .txt files, or docword.NAME.txt")
@@ -193,10 +193,11 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, check and save; the folder is written whole or not at all. Only a corpus is ever replaced, and only with
-    --overwrite.
+    """Read documents, and save the corpus and its datasheet.
 
-    ValueError: an option does not apply to the input, a folder contains something else, or the reader finds an error.
+    The folder is replaced only when the new folder is complete. An existing corpus is replaced only with --overwrite or
+    --append. Raises ValueError if an option does not apply to the input, if the folder contains other files than a
+    corpus, or if the input is damaged.
     """
     from mc2core.base import storage
     from mc2core.corpus.files import CORPUS_FILES
@@ -223,7 +224,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    """Read, save and report."""
+    """Read the documents, save the corpus, and print the datasheet."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
     from mc2core.base.progress import work
@@ -279,8 +280,10 @@ def _import(options: argparse.Namespace) -> None:
 
 
 def _is_there(options: argparse.Namespace) -> bool:
-    """Return whether this input was already imported or appended, with a log message. Raises ValueError if there is no
-    corpus."""
+    """Return whether the input was already imported or appended, and print a message if so.
+
+    Raises ValueError if there is no corpus.
+    """
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.corpus.alignment import files_of
@@ -296,8 +299,10 @@ def _is_there(options: argparse.Namespace) -> bool:
 
 
 def _append_corpus(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
-    """Return both corpora as one that records the appended input, and its source. Raises ValueError if both have the
-    same id."""
+    """Return both corpora as one corpus, which records the appended file, and a phrase on its source.
+
+    Raises ValueError if a document of each corpus has the same id.
+    """
     from mc2core.base import storage
     from mc2core.corpus import Corpus
 
@@ -314,7 +319,7 @@ def _append_corpus(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str
 
 
 def _size(folder: Path) -> str:
-    """Return a phrase such as " of 260 documents"; "" if the corpus is damaged."""
+    """Return a phrase on the size of a corpus, such as " of 260 documents"; "" if the corpus is damaged."""
     from mc2core.base.checks import counted
     from mc2core.corpus.files import read_meta
 

@@ -1,4 +1,4 @@
-"""``mc2 predict``: read documents as lines of JSON and print an answer per line."""
+"""``mc2 predict``: read documents as JSON, one per line, and print one line of predictions per document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from mc2core.app.commands import COLUMNS, add_columns, add_fit, add_threads
 
-#: documents that are looked at together, at most: about a quarter of a second
+#: largest number of documents that are processed together, in about a quarter of a second
 MOST = 512
 
 _FORMS = """\
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer until the input ends. The exit code is 2 if a line could not be read or answered."""
+    """Print predictions until the input ends. The exit code is 2 if a line could not be read or predicted."""
     from mc2core.app.answers import Answers
     from mc2core.base.checks import whole
     from mc2core.base.progress import showing, work

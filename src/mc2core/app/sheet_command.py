@@ -1,4 +1,4 @@
-"""``mc2 sheet``: write a question sheet by which people check clusters, and score their answers."""
+"""``mc2 sheet``: write a question sheet with which people check clusters, and score their answers."""
 
 from __future__ import annotations
 

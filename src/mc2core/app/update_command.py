@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Update, and print the new documents and how well the model fits them."""
+    """Update the fit, and print a summary of the new documents and of how well the model fits them."""
     from mc2core.base.progress import work
 
     with work("reading the fit"):
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
-    """Return the command that shows the clusters of the new documents; documents of a file must be imported first."""
+    """Return the command that shows the clusters of the new documents. Documents in a file must be imported first."""
     if (new / "corpus.json").is_file():
         return shlex.join(["mc2", "clusters", str(posterior), str(new)])
     arguments = [part for name, one in columns.items() if name != "contexts" for part in (f"--{name}", one)]
@@ -95,7 +95,7 @@ def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
 
 
 def _tell_added(out: Path, fit: Path, provenance: Mapping[str, Any]) -> None:
-    """Write the tables of an update by Gibbs, and print what came."""
+    """Write the tables of an update by Gibbs sampling, and print which clusters grew and which are new."""
     from mc2core.base import storage
     from mc2core.base.checks import counted
     from mc2core.base.progress import work
@@ -133,7 +133,7 @@ def _tell_added(out: Path, fit: Path, provenance: Mapping[str, Any]) -> None:
 
 
 def _summarise(provenance: dict[str, Any]) -> str:
-    """Return a short summary of an update."""
+    """Return a short summary of an update by SVI."""
     from mc2core.base.checks import counted
 
     update, drift = provenance["stream"]["updates"][-1], provenance["drift"]

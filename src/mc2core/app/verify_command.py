@@ -1,4 +1,4 @@
-"""``mc2 verify``: whether files are complete, and whether a fit comes out the same again."""
+"""``mc2 verify``: check whether files are complete, and whether a rerun of a fit gives the same result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read every path.
+    """Verify every path, print the results, and return the exit code.
 
     The exit code is 2 if a file is damaged, if the fit was made on another corpus, or if the rerun differs.
     """
@@ -63,7 +63,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path) -> Corpus | Checkpoint | Posterior:
-    """A file or folder of mc2core. Raises ValueError if it is damaged."""
+    """Return the corpus, checkpoint or posterior at a path. Raises ValueError if it is damaged."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.inference.running import checkpoint
@@ -89,7 +89,10 @@ def _kind(content: Corpus | Checkpoint | Posterior) -> str:
 
 
 def _compare_fit(contents: dict[Path, Corpus | Checkpoint | Posterior], is_rerun: bool, threads: int) -> int:
-    """Report whether a fit was made from a corpus if one of each is given, and repeat the fit if ``is_rerun``."""
+    """Print whether a fit was made from a corpus, if one fit and one corpus are given, and return the exit code.
+
+    If ``is_rerun`` is True, the fit is run again and compared.
+    """
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
 

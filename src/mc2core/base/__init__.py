@@ -1,1 +1,1 @@
-"""Checks, files, logs and provenance, which all other packages use."""
+"""Checks, files, logs and provenance, used by all other packages."""

@@ -1,4 +1,7 @@
-"""Checks of single values that constructors, configurations and commands share: one sentence, or the value."""
+"""Checks of single values, for constructors, configurations and commands.
+
+A check returns the value, or raises ValueError with a message of one sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,22 @@ from typing import Any
 
 import numpy as np
 
-#: Range of concentrations and prior counts. Beside data, which count in whole numbers up to 2**31, nothing changes any
-#: more beyond it; log-gamma functions of larger numbers lose the digits that differences of them need.
+#: Range of concentrations and prior counts. Values outside this range give the same results as its bounds, because
+#: counts of data are below 2**31. Log-gamma functions of larger numbers also lose the digits that differences need.
 MIN_PRIOR, MAX_PRIOR = 1e-10, 1e10
 
 
-#: range of values that scale with the unit of a number or its square
+#: range of values that are proportional to the unit of a number or to the square of the unit
 MIN_SCALE, MAX_SCALE = 1e-50, 1e50
 
 
 def prior_count(name: str, value: Any) -> float:
-    """``value`` as a float. Raises ValueError unless it is a number from 1e-10 to 1e10."""
+    """Return ``value`` as a float. Raises ValueError unless it is a number from 1e-10 to 1e10."""
     return _check_range(name, value, MIN_PRIOR, MAX_PRIOR)
 
 
 def prior_scale(name: str, value: Any) -> float:
-    """``value`` as a float. Raises ValueError unless it is a number from 1e-50 to 1e50."""
+    """Return ``value`` as a float. Raises ValueError unless it is a number from 1e-50 to 1e50."""
     return _check_range(name, value, MIN_SCALE, MAX_SCALE)
 
 
@@ -36,7 +39,7 @@ def _check_range(name: str, value: Any, least: float, most: float) -> float:
 
 
 def share(name: str, value: Any) -> float:
-    """``value`` as a float. Raises ValueError unless it is a number from 0 to 1."""
+    """Return ``value`` as a float. Raises ValueError unless it is a number from 0 to 1."""
     number = finite(name, value)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
@@ -44,12 +47,12 @@ def share(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """``value`` as a float. Raises ValueError unless it is a finite number above 0."""
+    """Return ``value`` as a float. Raises ValueError unless it is a finite number above 0."""
     return finite(name, value, above=0.0)
 
 
 def finite(name: str, value: Any, above: float = -np.inf) -> float:
-    """``value`` as a float. Raises ValueError unless it is a finite number (above ``above``)."""
+    """Return ``value`` as a float. Raises ValueError unless it is a finite number larger than ``above``."""
     if isinstance(value, bool | str) or value is None:
         raise ValueError(f"{name} is {value!r}; it must be a number")
     try:
@@ -62,12 +65,12 @@ def finite(name: str, value: Any, above: float = -np.inf) -> float:
     return number
 
 
-#: most clusters or topics: their numbers are held in 32 bits
+#: largest number of clusters or topics, which are numbered with 32 bits
 MAX_LABELS = 2**31 - 1
 
 
 def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
-    """``value`` as an int. Raises ValueError unless it is a whole number from ``least`` to ``most``."""
+    """Return ``value`` as an int. Raises ValueError unless it is a whole number from ``least`` to ``most``."""
     number = finite(name, value)
     if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or not least <= number <= most:
         limit = f" and at most {most}" if most < math.inf else ""
@@ -76,7 +79,7 @@ def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
 
 
 def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """``value``. Raises ValueError with the nearest allowed one unless it is in ``allowed``."""
+    """Return ``value``. Raises ValueError, with the most similar allowed value, unless it is in ``allowed``."""
     allowed = list(allowed)
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}")
@@ -84,21 +87,21 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
-    """``value``. Raises ValueError unless it is a mapping."""
+    """Return ``value``. Raises ValueError unless it is a mapping."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} is {shown(value)}; a mapping by name is needed, such as {{'year': ...}}")
     return value
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """``value`` as a list. Raises ValueError for a single string or another type."""
+    """Return ``value`` as a list. Raises ValueError if it is a single string or not iterable."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ValueError(f"{name} is {shown(value)}; a list is needed")
     return list(value)
 
 
 def once(pairs: Iterable[tuple[str, Any]], what: str) -> dict[str, Any]:
-    """``pairs`` as a dict. Raises ValueError if two have the same name."""
+    """Return pairs (name, value) as a dict. Raises ValueError if a name occurs twice."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
@@ -120,20 +123,20 @@ def nearest(name: Any, known: Iterable[Any]) -> str:
 
 
 def truth_value(name: str, value: Any) -> bool:
-    """``value`` as a bool. Raises ValueError for anything else than true or false."""
+    """Return ``value`` as a bool. Raises ValueError unless it is true or false."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} is {value!r}; it must be true or false")
     return bool(value)
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, cut to a readable length."""
+    """Return the text of a value for messages, with at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def counted(number: int, what: str) -> str:
-    """ "1 document", "2 documents without a word"."""
+    """Return a number with a noun, such as "1 document" or "2 documents without a word"."""
     first, *words = what.split(" ", 1)
     singular = f"{first[:-3]}y" if first.endswith("ies") else first.removesuffix("s")
     return f"{number:,} {' '.join([singular if number == 1 else first, *words])}"

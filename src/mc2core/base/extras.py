@@ -1,4 +1,4 @@
-"""Optional packages, and the extra of this distribution that installs each."""
+"""Optional packages, and the extras of mc2core that install them."""
 
 import importlib.util
 
@@ -9,11 +9,11 @@ _PACKAGES = {
 
 
 class MissingPackage(ImportError):
-    """A package is not installed. The message says which feature needs it and how to install it."""
+    """A package is not installed. The message names the feature that needs the package, and how to install it."""
 
 
 def lacking(module: str, extra: str, purpose: object) -> str | None:
-    """Return the message of :class:`MissingPackage` for a top-level ``module``; None if it is installed."""
+    """Return the message of :class:`MissingPackage` for a top-level ``module``; None if the module is installed."""
     if importlib.util.find_spec(module) is not None:
         return None
     package = _PACKAGES.get(module, module)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 
 class Fault(NamedTuple):
-    """Fault of a row as a whole, instead of its values: "has 1 field, but the header has 2".
+    """Fault of a whole row, which replaces its values, such as "has 1 field, but the header has 2".
 
-    ``remedy`` : what can be done about it.
+    ``remedy`` is advice for the user.
     """
 
     message: str
@@ -16,7 +16,7 @@ class Fault(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """Place of a bad row, its wrong column (None: the row as a whole), the reason and the remedy."""
+    """Place of a bad row, its wrong column (None if the whole row is wrong), the reason and the remedy."""
 
     place: Any
     column: str | None
@@ -30,5 +30,5 @@ class BadRow(NamedTuple):
 
 
 def place_text(place: Any) -> str:
-    """Return the place of a row: "line 3", or the text of its reader."""
+    """Return the place of a row as a text: "line 3" for a number; other places are texts already."""
     return place if isinstance(place, str) else f"line {place}"

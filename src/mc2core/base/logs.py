@@ -1,4 +1,4 @@
-"""Set up the log and the limit on threads for jobs of the workflow and for commands."""
+"""Log file and limit on threads for jobs of the workflow and for commands."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LINE = "%(asctime)s %(name)s %(levelname)s %(message)s"
 
 @contextmanager
 def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
-    """Run a block with its log written to ``log`` and BLAS kept to ``threads`` threads.
+    """Run a block with its log written to ``log`` and BLAS limited to ``threads`` threads.
 
-    An exception is written to the log with its traceback and raised again. If the input is wrong (ValueError,
-    OSError) or memory is too small, the log and the exit message contain only the message of the error. Ctrl-C ends the
-    job with exit code 130. Long work reports its progress in the log.
+    An exception is written to the log with its traceback and raised again. For wrong input (ValueError, OSError) and
+    too little memory, the log and the exit message contain only the message of the error. Ctrl-C ends the job with exit
+    code 130. Progress of long work is written to the log.
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)

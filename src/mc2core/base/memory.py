@@ -1,4 +1,4 @@
-"""Check before an allocation whether there is enough memory."""
+"""Check whether there is enough memory for an allocation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def available_bytes() -> int:
-    """Return the bytes that this process may still use: free memory, or the rest of a limit (control group, ulimit)."""
+    """Return the bytes that this process may use: the smallest of free memory and limits (control group, ulimit)."""
     return min(_limits())
 
 
@@ -41,7 +41,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def need(n_bytes: int, what: str, remedy: str) -> None:
-    """Raise ValueError unless ``n_bytes`` are available. The message has ``what`` needs them, and a ``remedy``."""
+    """Raise ValueError unless ``n_bytes`` of memory are available for ``what``. The message ends with ``remedy``."""
     available = available_bytes()
     if n_bytes > available:
         raise ValueError(

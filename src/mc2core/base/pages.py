@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: no request to anywhere, light and dark, text that never becomes markup."""
+"""Self-contained HTML pages, in light and dark, that make no requests and escape all text."""
 
 from __future__ import annotations
 
@@ -35,12 +35,10 @@ _BESIDE = "'self' file: "
 
 
 def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
-    """Return a whole HTML page from text ``title`` and markup ``body``.
+    """Return a complete HTML page with the title ``title`` (text) and the content ``body`` (markup).
 
-    Its policy forbids all requests of the browser, except requests for scripts of the same folder or site if ``beside``
-    is True.
-
-    ``scripts`` are sources; data among them go through :func:`data_script`.
+    The content security policy of the page forbids all requests of the browser. If ``beside`` is True, scripts of the
+    same folder or site are allowed. ``scripts`` are sources of scripts; data are written by :func:`data_script`.
     """
     policy = _POLICY.format(folder=_BESIDE if beside else "")
     parts = "\n".join(
@@ -55,7 +53,7 @@ def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), be
 
 
 def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
-    """Return a table of names and values for a notebook; names and values are text, ``below`` is markup."""
+    """Return HTML for a notebook: a title, a table of names and values (texts), and the markup ``below``."""
     lines = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left">{html.escape(str(value))}</td></tr>'
@@ -65,7 +63,7 @@ def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
 
 
 def plain(text: str) -> str:
-    """Return text as one line that is safe in Markdown and HTML; an underscore within a word needs no escape."""
+    """Return text as one line in which characters with a meaning in Markdown and HTML are escaped."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*\[\]|#~]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(escaped.split()))
 
@@ -73,14 +71,14 @@ def plain(text: str) -> str:
 def data_script(name: str, value: Any) -> str:
     """Return a script that assigns a JSON-able value to the global ``name``; infinities and NaN become null.
 
-    The value is parsed from a text: in a literal, the key ``__proto__`` would set the prototype.
+    The script parses the value from a text, because the key ``__proto__`` of a literal would set the prototype.
     """
     text = json_text(value).replace("\\", "\\\\").replace("'", "\\'")
     return f"window.{name} = JSON.parse('{text}');"
 
 
 def json_text(value: Any) -> str:
-    """Return JSON that is safe in a script, in a page or in a file."""
+    """Return JSON that is safe in a script of an HTML page or in a script file."""
     text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     # "<" ends no script and opens no comment; the separators are line ends in older JavaScript
     for sign in "<>&\u2028\u2029":

@@ -1,7 +1,7 @@
-"""Progress of long work: the bar of tqdm on a terminal or in a notebook, otherwise log lines at intervals.
+"""Progress of long work, shown by a bar of tqdm on a terminal or in a notebook, or by log lines at intervals.
 
-Any code can report its progress (:func:`work`); the caller decides whether and where it is shown (:func:`showing`). A
-thread updates the display, because libraries and compiled code report nothing while they run.
+Any code can report its progress (:func:`work`). Its caller decides whether and where progress is shown
+(:func:`showing`). A thread updates the display, because libraries and compiled code report nothing while they run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from mc2core.base import stopping
 
 logger = logging.getLogger(__name__)
 
-#: seconds between two lines. Work is shown in a bar from a fifth of that on, so that short work shows nothing
+#: seconds between two log lines; a bar is shown after a fifth of this time, so that short work shows nothing
 LINE_SECONDS = 10.0
 
 
 class Work:
-    """Work that is done now: ``total`` pieces if that is known, ``initial`` of them before; ``unit`` names them."""
+    """Work in progress.
+
+    ``total`` is the number of its pieces, or None if unknown, and ``initial`` the number of pieces that were done
+    before. ``unit`` is the name of the pieces.
+    """
 
     def __init__(self, what: str, total: int | None, unit: str, initial: int) -> None:
         self.what, self.total, self.unit, self.initial = what, total, unit, initial
@@ -33,18 +37,18 @@ class Work:
         self.started = time.monotonic()
 
     def advance(self, pieces: float = 1, numbers: dict[str, float] | None = None) -> None:
-        """Report that so many more pieces are done, with ``numbers`` to show. A signal to stop ends the run."""
+        """Report that ``pieces`` more pieces are done, and ``numbers`` to show. If a signal was received, stop."""
         self.done += pieces
         self.numbers = numbers or {}
         stopping.check()
 
 
 def line(works: list[Work], columns: int | None = None) -> str:
-    """Return works as one line; each work is a part of the work before it. If ``columns``, the width of a terminal, is
-    given, the line shows the works that fit, and a wide line has a bar.
+    """Return the progress of nested works as one line; each work is a part of the work before it.
 
-    The first work with a total has the bar and the remaining time. Parallel chains have works of the same name; the
-    first is shown.
+    The first work with a total has the bar and the remaining time. If several works have the same name, as in parallel
+    chains, the first of these works is shown. If ``columns``, the width of a terminal, is given, the line contains only
+    the works that fit. A wide terminal also has a bar.
     """
     from tqdm import tqdm
 
@@ -73,7 +77,7 @@ def line(works: list[Work], columns: int | None = None) -> str:
 
 
 class _Display(threading.Thread):
-    """Shows works that have begun and are not done: by ``write`` of a line at intervals, or in tqdm's line."""
+    """Thread that shows the works in progress, by calling ``write`` with a line at intervals, or in a bar of tqdm."""
 
     def __init__(self, write: Callable[[str], None] | None) -> None:
         super().__init__(name="mc2core progress", daemon=True)
@@ -86,7 +90,7 @@ class _Display(threading.Thread):
             self.tick()
 
     def tick(self) -> None:
-        """Show how far work is."""
+        """Update the display."""
         with self.lock:
             now = time.monotonic()
             if stopping.is_asked() and not self.is_stop_told:
@@ -113,11 +117,11 @@ _shown: _Display | None = None
 
 @contextmanager
 def showing(progress: bool | None = None, write: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Show the work of the block.
+    """Show the progress of work in the block.
 
-    ``progress``: False shows nothing; True a bar on a terminal or in a notebook, else lines on stderr. By default as
-    the caller shows its own; if the caller says nothing, like True, but with lines in the log (INFO). ``write`` takes
-    lines in place of all this.
+    If ``progress`` is False, nothing is shown. If it is True, progress is shown in a bar on a terminal or in a
+    notebook, and otherwise in lines on stderr. If it is None, an enclosing block decides. Without such a block, None is
+    like True, but lines are written to the log (INFO). If ``write`` is given, it is called with each line instead.
     """
     global _shown
     before = _shown
@@ -142,9 +146,9 @@ def showing(progress: bool | None = None, write: Callable[[str], None] | None = 
 def work(
     what: str, total: int | None = None, unit: str = "", initial: int = 0, is_aside: bool = False
 ) -> Iterator[Work]:
-    """Do some work in the block, shown as :class:`Work` says if the caller shows it.
+    """Report the progress of the work in the block (:class:`Work`), which is shown if the caller shows progress.
 
-    The time of work ``is_aside``, such as compiling, does not count in the estimates of the work that it interrupts.
+    If ``is_aside`` is True, as for compiling, the time of the block is left out of the estimates of enclosing work.
     """
     task, display = Work(what, total, unit, initial), _shown or _silent
     with display.lock:
@@ -162,7 +166,7 @@ def work(
 
 
 def to_stderr(text: str) -> None:
-    """Write a line of its own, above tqdm's."""
+    """Write a separate line to stderr, above the bar of tqdm."""
     from tqdm import tqdm
 
     tqdm.write(text, file=sys.stderr)

@@ -13,7 +13,7 @@ from typing import Any
 
 @functools.cache
 def environment() -> dict[str, Any]:
-    """Return versions, git commit and machine of this process, which are stored with a result."""
+    """Return the versions, the git commit and the machine of this process, which are stored with results."""
     packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
     return {
         "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},

@@ -1,7 +1,7 @@
-"""Rows of tables (JSON Lines, CSV, Parquet, Excel) and of folders of text files, each with its place for messages.
+"""Reading of rows of tables (JSON Lines, CSV, Parquet, Excel) and of folders of text files.
 
-Files may be malformed: lines and fields have a maximal length, text must be UTF-8, and a row must have the fields of
-the header.
+Each row has its place for messages. Files may be malformed: the length of lines and fields is limited, text must be
+UTF-8, and a row must have as many fields as the header.
 """
 
 from __future__ import annotations
@@ -60,21 +60,22 @@ Row = tuple[int, list[Any]]
 
 
 def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Row]:
-    """Yield (line, values of ``columns``) of a file with one of ENDINGS, or of a folder.
+    """Yield (line, values of ``columns``) for each row of a file with a suffix in ENDINGS, or of a folder.
 
-    ``line`` is the line on which the row ends (of Parquet: its number from 1). Values are text in CSV, whatever JSON
-    holds in JSON Lines, with None for a key that is absent, and Python values in Parquet and Excel files. Blank lines
-    are skipped. A CSV file whose header has semicolons, or tabs, and no comma is separated by these. Text may be
-    compressed, named .csv.gz. The rows of a folder are the files below it that are named .txt and not hidden, in the
-    order of their paths, with the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the
-    folder it lies in); :func:`left_out_files` counts the others.
+    ``line`` is the last line of the row or, for Parquet, the number of the row from 1. Values are texts in CSV, JSON
+    values in JSON Lines (None for absent keys), and Python values in Parquet and Excel files. Blank lines are skipped.
+    If the header of a CSV file has semicolons or tabs but no commas, these are the separators. Text files may be
+    compressed by gzip (.csv.gz).
+
+    The rows of a folder are all .txt files in it and its subfolders that are not hidden, in the order of their paths.
+    The columns are ``text``, ``file`` (path in the folder) and ``folder`` (name of the folder of the file).
+    :func:`left_out_files` counts other files.
 
     Raises
     ------
     ValueError
-        With file and line, if a line is not UTF-8, too long or not JSON, if quotes are not closed, or for other fields
-        than the
-        header's, a column that the header lacks (the nearest is named), or an ending that is not known.
+        If a line is not UTF-8, too long or not JSON, if quotes are not closed, if a row has another number of fields
+        than the header, if a column does not exist, or if the suffix is unknown. The message has the file and line.
     MissingPackage
         If the package that reads Parquet or Excel files is needed and not installed.
     """
@@ -85,22 +86,22 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
 
 
 def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
-    """Yield rows as :func:`read_rows`, with a Fault instead of the values of an unreadable row."""
+    """Yield rows like :func:`read_rows`, with a Fault in place of the values of an unreadable row."""
     path = Path(path)
     yield from READERS[form_of(path)](path, columns)
 
 
 def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
-    """Return whether numbers may have a decimal comma: in CSV files with semicolons as separators."""
+    """Return whether numbers may have a decimal comma, as in CSV files with semicolons as separators."""
     path = Path(path)
     return form_of(path) == ".csv" and delimiter_of(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
-    """Return the columns of a file that :func:`read_rows` reads; for JSON Lines, the keys of all records, which needs a
-    complete pass.
+    """Return the columns of a file that :func:`read_rows` can read.
 
-    Raises ValueError as :func:`read_rows`.
+    For JSON Lines, these are the keys of all records, for which the whole file is read. Raises ValueError for the same
+    reasons as :func:`read_rows`.
     """
     path = Path(path)
     kind = form_of(path)
@@ -120,7 +121,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 def form_of(path: Path) -> str:
-    """Return one of ENDINGS, or FOLDER. Raises ValueError for other endings, or if there is no such file."""
+    """Return the suffix of a file in ENDINGS, or FOLDER. Raises ValueError for other suffixes and missing files."""
     if path.is_dir():
         return FOLDER
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
@@ -137,7 +138,7 @@ def form_of(path: Path) -> str:
 
 @contextmanager
 def reporting_damage(path: Path) -> Iterator[None]:
-    """Report errors of gzip as damage of the file."""
+    """Convert errors of gzip in the block to a ValueError on the damaged file."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -150,8 +151,10 @@ def open_text(path: Path, is_packed: bool) -> IO[bytes]:
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line with its end) of a UTF-8 file without a byte order mark. Raises ValueError for a bad
-    line."""
+    """Yield the number, from 1, and the text of each line of a UTF-8 file; a byte order mark is removed.
+
+    The text includes the end of the line. Raises ValueError if a line is not UTF-8 or too long.
+    """
     for number, line in _lines(path):
         if fault := _fault_of(line):
             raise ValueError(f"{path}, line {number} {fault.message}; {fault.remedy}")
@@ -159,7 +162,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield lines as :func:`lines_of`; bytes that are not UTF-8 become halves of surrogate pairs."""
+    """Yield lines like :func:`lines_of`, but bytes that are not UTF-8 become halves of surrogate pairs."""
     is_packed = path.suffix.lower() == ".gz"
     with reporting_damage(path), open_text(path, is_packed) as stream:
         number, size = 0, 0
@@ -182,8 +185,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _fault_of_start(start: bytes) -> Fault | None:
-    """Return a Fault if a text begins as UTF-16 or UTF-32: with its mark, or with many zeros, whose positions show
-    which."""
+    """Return a Fault if a text is UTF-16 or UTF-32, recognised by its byte order mark or by many zero bytes."""
     name = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
     if not name and 4 * start.count(0) < max(len(start), 4):
         return None
@@ -220,14 +222,14 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, 
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """Yield (number from 1, object or Fault) of each line of JSON Lines that is not blank."""
+    """Yield the number, from 1, and the object (or Fault) of each line of JSON Lines that is not blank."""
     for number, line in _lines(path):
         if not line.isspace():
             yield number, _record(line)
 
 
 def record_of(line: bytes, is_first: bool) -> dict[str, Any] | Fault:
-    """Return the object of a line of JSON Lines, or its Fault; the first line may have a byte order mark."""
+    """Return the object in a line of JSON Lines, or its Fault. The first line may have a byte order mark."""
     return _record(line.decode("utf-8-sig" if is_first else "utf-8", errors="surrogateescape"))
 
 
@@ -266,7 +268,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[An
 
 
 def delimiter_of(path: Path) -> str:
-    """Return the delimiter: a tab for .tsv; for .csv a comma, or the tab or semicolon of a header without commas."""
+    """Return the delimiter of a file: a tab for .tsv; for .csv the tab, semicolon or comma of the header."""
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     if name.suffix.lower() == ".tsv":
         return "\t"
@@ -287,10 +289,10 @@ def _header(rows: Iterator[Row]) -> list[str]:
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """Yield (last line, fields) of each row of a CSV file, the header first; blank lines are skipped.
+    """Yield the last line and the fields of each row of a CSV file, including the header; blank lines are skipped.
 
-    Raises ValueError if the file is not UTF-8, if quotes are not closed, or if a row has another length than the
-    header.
+    Raises ValueError if the file is not UTF-8, if quotes are not closed, or if a row has another number of fields than
+    the header.
     """
     for line, row in _csv_rows(path, delimiter):
         if isinstance(row, Fault):
@@ -299,7 +301,7 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fault]]:
-    """Yield rows as :func:`csv_rows`, with a Fault for an unreadable row."""
+    """Yield rows like :func:`csv_rows`, with a Fault in place of the fields of an unreadable row."""
     # the limit is one for the whole process, and its default (128 KiB) is less than a long document
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     rows = csv.reader((line for _, line in _lines(path)), delimiter=delimiter, strict=True)
@@ -344,14 +346,14 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
 
 
 def left_out_files(path: str | os.PathLike[str]) -> list[tuple[str, int, str]]:
-    """Return ("files", number, reason) for the files of a folder that :func:`read_rows` leaves out; [] for a file."""
+    """Return the numbers of files of a folder that :func:`read_rows` leaves out, as ("files", number, reason)."""
     _, hidden, other_files = _files_in(Path(path))
     reasons = (hidden, "hidden: a name that begins with a dot"), (other_files, "not named .txt")
     return [("files", len(files), why) for files, why in reasons if files]
 
 
 def _files_in(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return paths relative to the folder: of the texts in it, of hidden files, and of all others."""
+    """Return the relative paths of texts in a folder, of hidden files, and of other files."""
     files = sorted(one.relative_to(folder) for one in folder.rglob("*") if one.is_file())
     is_hidden = [any(part.startswith(".") for part in one.parts) for one in files]
     visible = [one for one, hidden in zip(files, is_hidden, strict=True) if not hidden]
@@ -385,7 +387,7 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _count_bytes(array: Any) -> int:
-    """Return the bytes of the text of an array, with each repetition counted."""
+    """Return the number of bytes of all texts of an array, including repeated texts."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -410,7 +412,7 @@ def _to_list(array: Any) -> list[Any]:
 
 
 def refuse_bomb(path: Path, size: int, ratio: int) -> None:
-    """Raise ValueError if a packed file inflates to a ``size`` beyond SMALL_BYTES and ``ratio`` times its own."""
+    """Raise ValueError if the decompressed ``size`` exceeds SMALL_BYTES and ``ratio`` times the size of the file."""
     if size > max(SMALL_BYTES, ratio * path.stat().st_size):
         raise ValueError(
             f"{path} inflates to {size} bytes or more, over {ratio} times its size; if that is right, give it as text, "
@@ -420,7 +422,7 @@ def refuse_bomb(path: Path, size: int, ratio: int) -> None:
 
 @contextmanager
 def _whole_parquet(path: Path) -> Iterator[None]:
-    """Require pyarrow, and report its errors as damage of the file."""
+    """Require pyarrow, and convert its errors in the block to a ValueError on the damaged file."""
     extras.require("pyarrow", extra="parquet", purpose=path)
     import pyarrow as pa
 
@@ -438,10 +440,10 @@ def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _excel_rows(path: Path) -> Iterator[Row]:
-    """Yield (line, cells) of each row of the first visible sheet that is not blank, the header first.
+    """Yield the line and the cells of each row of the first visible sheet, including the header, without blank rows.
 
-    The dimension that the sheet states is not used: it may be too small or too large. Raises ValueError for a file that
-    is not a complete Excel file.
+    The stored dimension of the sheet is not used, because it may be wrong. Raises ValueError if the file is not a
+    complete Excel file.
     """
     extras.require("openpyxl", extra="excel", purpose=path)
     import openpyxl
@@ -474,9 +476,9 @@ def _excel_rows(path: Path) -> Iterator[Row]:
 
 
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Return the places of ``columns`` in a header.
+    """Return the positions of ``columns`` in a header.
 
-    Raises ValueError if there is no header, a name occurs twice, or a column is missing.
+    Raises ValueError if the header is empty, if a name occurs twice, or if a column is missing.
     """
     if not header:
         raise ValueError(f"{path} is empty; its first line must name the columns")

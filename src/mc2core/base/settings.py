@@ -1,4 +1,4 @@
-"""Settings of a constructor, as Python objects and as NAME=VALUE on a command line or in the experiments table."""
+"""Settings of constructors, as Python objects and as NAME=VALUE on a command line or in the experiments table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Settings:
-    """An object defined by the keyword arguments of its constructor, each kept under its name.
+    """An object that is defined by the keyword arguments of its constructor, which are attributes of the same names.
 
-    An unknown argument raises a TypeError that names the nearest known one.
+    An unknown argument raises TypeError, with the most similar known argument.
     """
 
     #: arguments that never change a result
@@ -30,23 +30,24 @@ class Settings:
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Return names and default values of the constructor's optional arguments."""
+        """Return the default values of the constructor's optional arguments by name."""
         parameters = inspect.signature(cls).parameters
         return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Names of the constructor's arguments, except those in ``excluded``."""
+        """Return the names of the constructor's arguments, except the names in ``excluded``."""
         return [name for name in inspect.signature(cls).parameters if name not in cls.excluded]
 
     def settings(self) -> dict[str, Any]:
-        """Constructor's arguments, except those in ``excluded``, as JSON-able values."""
+        """Return the constructor's arguments, except those in ``excluded``, as JSON-able values by name."""
         return {name: getattr(self, name) for name in self.names()}
 
     def refuse_idle(self, idle: Mapping[str, str]) -> None:
-        """Raise ValueError for the first ``idle`` setting that differs from its default: it would change nothing.
+        """Raise ValueError if a setting was changed that has no effect.
 
-        ``idle`` maps settings to the options that they need, such as ``option("proposal", "hash")``.
+        The keys of ``idle`` are the settings without effect. The values are the options that these settings need, such
+        as ``option("proposal", "hash")``.
         """
         defaults = self.defaults()
         for name, condition in idle.items():
@@ -66,8 +67,7 @@ class Settings:
 
 
 def option(name: str, value: Any) -> str:
-    """Return a setting as shown in messages, for Python and the command line: "proposal='hash' (--set
-    proposal=hash)"."""
+    """Return a setting in the form for messages, such as "proposal='hash' (--set proposal=hash)"."""
     return f"{name}={value!r} (--set {name}={value if isinstance(value, str) else json.dumps(value)})"
 
 
@@ -85,15 +85,15 @@ def _check_names(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def split_settings(text: str, separator: str = r"\s") -> list[str]:
-    """Split ``"kernel=blocked exact_sweeps=[1, 5]"`` into settings: each begins with ``NAME=`` after the separator."""
+    """Split a text such as ``"kernel=blocked exact_sweeps=[1, 5]"`` into settings, which begin with ``NAME=``."""
     return [part.strip() for part in re.split(rf"{separator}\s*(?=\w[\w.]*=)", text) if part.strip()]
 
 
 def parse_settings(given: Iterable[str], where: str) -> dict[str, Any]:
     """Parse ``["kernel=collapsed", "exact_sweeps=[1, 5]"]`` to ``{"kernel": "collapsed", "exact_sweeps": [1, 5]}``.
 
-    Values are JSON if possible, else text. Raises ValueError for a part that is not NAME=VALUE; ``where`` is the
-    beginning of the message.
+    Values are parsed as JSON if possible, and are texts otherwise. Raises ValueError, with a message that begins with
+    ``where``, if a setting does not have the form NAME=VALUE or occurs twice.
     """
     settings: dict[str, Any] = {}
     for part in given:
@@ -107,7 +107,7 @@ def parse_settings(given: Iterable[str], where: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Parse JSON, or a number in another notation (1., +1, .1); other text is returned unchanged."""
+    """Return the value of JSON or of a number in another notation (1., +1, .1); other texts are returned unchanged."""
     if _NUMBER.fullmatch(text):
         return float(text) if {".", "e"} & set(text.lower()) else int(text)
     try:

@@ -1,8 +1,8 @@
-"""Stop a process on request (SIGINT, SIGTERM) at a moment that leaves nothing incomplete.
+"""Stop a process on a signal (SIGINT, SIGTERM) at a moment that leaves nothing incomplete.
 
 Python's handler raises an exception at any moment. In a call of compiled code, this exception becomes another error
-(SystemError), or is lost in a callback. Therefore, long work only records the first signal, and checks for it between
-two steps. Other code is stopped at once, and so is long work after a second signal.
+(SystemError), or is lost in a callback. Therefore, long work only records the first signal, and checks for signals
+between two steps. Other code is stopped at once. Long work is stopped at once by a second signal.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _AGAIN_SECONDS = 0.1
 
 
 class _Interrupted(KeyboardInterrupt):
-    """Exception that the handler raises for SIGINT within :func:`install`.
+    """Exception that the handler raises for SIGINT within :func:`install`, in place of KeyboardInterrupt.
 
-    It replaces KeyboardInterrupt: if a plain KeyboardInterrupt has passed through ``exec`` of a text, as in many
-    imports, Python ends the process by the signal, even if the exception was caught and the process has an exit code.
+    A plain KeyboardInterrupt may pass through ``exec`` of a text, as in many imports. Python then ends the process by
+    the signal, even if the exception was caught and the process has an exit code.
     """
 
 
 class _State:
-    """Signals since :func:`install` began, and how many blocks around this moment do what with them.
+    """Signals received since :func:`install` began, and numbers of enclosing blocks that defer or flush.
 
-    No dataclass: to load that takes longer than all else that a command does before it handles signals.
+    The class is not a dataclass, because the import of dataclasses would delay the handling of signals.
     """
 
     def __init__(self) -> None:
@@ -45,26 +45,26 @@ _state = _State()
 
 
 def stop(number: int) -> NoReturn:
-    """End as the signal asks: KeyboardInterrupt, or SystemExit with the code 128 + ``number``."""
+    """Raise KeyboardInterrupt for SIGINT, or SystemExit with the code 128 + ``number`` for other signals."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
 
 
 def check() -> None:
-    """Stop here if a signal was noted; not in :func:`flush`, and only in the main thread."""
+    """Stop if a signal was recorded, except within :func:`flush` and outside of the main thread."""
     if _state.seen and not _state.flushing and _is_main_thread():
         stop(_state.seen[0])
 
 
 def is_asked() -> bool:
-    """Return whether a signal was received to which nothing has reacted yet."""
+    """Return whether a recorded signal is waiting to be handled."""
     return bool(_state.seen)
 
 
 @contextmanager
 def install() -> Iterator[None]:
-    """Handle signals in the block. The block ends as :func:`stop` does, whatever error a signal causes."""
+    """Handle signals in the block. If a signal causes any error, the block ends with the exception of :func:`stop`."""
     if _state.is_installed or not _is_main_thread():
         yield
         return
@@ -104,7 +104,7 @@ def defer() -> Iterator[None]:
 
 @contextmanager
 def flush() -> Iterator[list[int]]:
-    """Delay the first signal in the block, so that the block can save its results; yields the signals so far."""
+    """Delay the first signal beyond the block, so that the block can save its results. Yields the list of signals."""
     with install():
         if not _is_main_thread():
             yield []
@@ -127,14 +127,14 @@ def _handle(number: int, frame: FrameType | None) -> None:
 
 
 def _send_again() -> None:
-    """Send the signal again, because the exception of the handler was lost in a callback or a finaliser."""
+    """Send the first signal again, because the exception of the handler was lost in a callback or finaliser."""
     timer = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), _state.seen[0]))
     timer.daemon = True
     timer.start()
 
 
 def _stop_for(error: BaseException) -> NoReturn:
-    """Stop because of the first signal, which caused ``error``."""
+    """Raise the exception of :func:`stop` for the first signal, which caused ``error``."""
     try:
         stop(_state.seen[0])
     except BaseException as ending:

@@ -1,4 +1,4 @@
-"""Write files completely or not at all, lock files, and store and check arrays."""
+"""Writing of files without partial results, locks, and storage and checks of arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMES = {"f": "floating-point numbers", "i": "whole numbers", "n": "numbers"}
 # -- whole or not at all -----------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add ``path`` to the error of a full disk or of a limit on the size of files, which does not name it."""
+    """Add ``path`` to the errors of a full disk and of a limit on the size of files, which do not name a file."""
     try:
         yield
     except OSError as error:
@@ -56,9 +56,9 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file next to ``path``; on success fsync it and rename it over ``path``.
+    """Open a temporary file next to ``path``. On success, the file is synchronised to disk and renamed to ``path``.
 
-    A reader sees the old file or the new one, never half of either; after an error the old one stays. Temporary files
+    A reader therefore sees the old file or the complete new file. After an error, the old file is kept. Temporary files
     are locked while their process runs. The files of killed processes are removed when ``path`` is next written.
     """
     path = Path(path)
@@ -80,9 +80,10 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
 
 
 def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
-    """Raise ValueError if ``path`` is not a folder, contains an entry that is not ``known``, or is the current folder.
+    """Raise ValueError if ``path`` must not be replaced by a new folder.
 
-    ``known`` : regular expression of the relative paths of all files written to such a folder.
+    This is the case if ``path`` is not a folder, is or contains the current folder, or contains an unknown entry.
+    ``known`` is a regular expression of the relative paths of known entries.
     """
     path = Path(path)
     if Path.cwd().is_relative_to(path.resolve()):
@@ -109,10 +110,10 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
 
 @contextlib.contextmanager
 def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterator[Path]:
-    """Yield a new folder that replaces ``path`` on success; after an error, ``path`` stays.
+    """Yield a new folder that replaces ``path`` on success. After an error, the old folder is kept.
 
-    Files of killed processes are handled as in :func:`replacing`. Raises ValueError if ``path`` contains other files
-    than ``known`` ones (:func:`refuse_foreign`).
+    Files of killed processes are removed as in :func:`replacing`. Raises ValueError if ``path`` contains entries other
+    than ``known`` (:func:`refuse_foreign`).
     """
     path = Path(path)
     refuse_foreign(path, known)
@@ -139,7 +140,8 @@ def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterato
 
 
 def _remove_folder(temporary: Path) -> None:
-    """Remove a temporary folder, its lock last, so that :func:`remove_leftovers` finds the rest after an interrupt."""
+    """Remove a temporary folder. Its lock is removed last, so that :func:`remove_leftovers` can complete the
+    removal."""
     for entry in temporary.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry, ignore_errors=True)
@@ -147,7 +149,7 @@ def _remove_folder(temporary: Path) -> None:
 
 
 def _put_in_place(new: Path, path: Path, temporary: Path) -> None:
-    """Rename ``new`` to ``path``. The old folder moves into ``temporary``, and back if that fails."""
+    """Rename ``new`` to ``path``. The old folder is moved into ``temporary``, and moved back if renaming fails."""
     replaced: list[Path] = []
     while True:
         try:
@@ -172,7 +174,7 @@ def _temporary_file(path: Path) -> tuple[int, Path]:
 
 
 def _temporary_folder(path: Path) -> tuple[int, Path]:
-    """Make a folder with a locked file in it, because not every file system can lock a folder."""
+    """Create a folder with a locked file, because not every file system can lock a folder."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent))
         with contextlib.suppress(FileNotFoundError):  # mistaken for the file of a killed process before it was locked
@@ -183,7 +185,8 @@ def _temporary_folder(path: Path) -> tuple[int, Path]:
 
 
 def _is_ours(handle: int, path: Path) -> bool:
-    """Lock a new file. Returns False, with the file closed, if another process took it for a leftover before."""
+    """Lock a new file, and return whether it still exists. Another process may have removed it as a leftover; the file
+    is then closed."""
     take_lock(handle, wait=True)
     if path.exists():
         return True
@@ -192,9 +195,9 @@ def _is_ours(handle: int, path: Path) -> bool:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove files of killed processes next to ``path``: a file that can be locked has no living owner.
+    """Remove temporary files of killed processes next to ``path``. If a file can be locked, its process has ended.
 
-    A folder that was complete, and whose predecessor was moved away already, takes its place.
+    If a process was killed after it moved the old folder away, its complete new folder is renamed to ``path``.
     """
     ours = re.compile(rf"\.{re.escape(path.name)}\.new-[a-z0-9_]{{8}}\.part")
     for entry in sorted(path.parent.iterdir()):
@@ -237,7 +240,7 @@ def _sync_folder(folder: Path) -> None:
 
 # -- locks, which the system drops with the process that holds them: whoever gets one knows the holder is gone ---------
 def take_lock(handle: int, *, wait: bool) -> bool | None:
-    """Lock an open file until it is closed. Returns whether that worked, or None if the file system has no locks."""
+    """Lock an open file until it is closed. Return whether it was locked, or None if the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -251,10 +254,10 @@ def take_lock(handle: int, *, wait: bool) -> bool | None:
 
 @contextlib.contextmanager
 def exclusive_lock(path: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """Hold the lock of ``path`` within the block: a file ``.<name>.lock`` next to it, removed at the end.
+    """Hold the lock of ``path`` within the block.
 
-    Folders made for the lock are removed as well if they are empty. Raises ValueError if another process holds the
-    lock; ``what`` describes that process.
+    The lock is a file ``.<name>.lock`` next to ``path``, which is removed at the end, as are empty folders that were
+    created for it. Raises ValueError if another process holds the lock. ``what`` describes such a process.
     """
     path = Path(path)
     new = [folder for folder in path.parents if not folder.exists()]
@@ -290,14 +293,14 @@ def _is_at(handle: int, path: Path) -> bool:
 
 # -- JSON and arrays ---------------------------------------------------------------------------------------------------
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented JSON with sorted keys, whole or not at all."""
+    """Write ``value`` as indented JSON with sorted keys (:func:`replacing`)."""
     with replacing(path) as stream:
         json.dump(value, stream, indent=2, sort_keys=True)
         stream.write("\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file. Raises ValueError, which names the file and the place of the damage."""
+    """Return the value of a JSON file. Raises ValueError, with the file and the place of the damage."""
     try:
         return parse_json(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -313,10 +316,9 @@ def parse_json(text: str) -> Any:
 
 
 def check_json(meta: Any, described: Mapping[str, Any]) -> None:
-    """Raise ValueError unless ``meta`` is a dict with the ``described`` keys.
+    """Raise ValueError unless ``meta`` is a dict whose values have the forms in ``described``, by key.
 
-    In ``described``, a type allows values of this type (int: whole numbers), [form] allows a list, {str: form} allows
-    an object, and a tuple allows any one of its forms.
+    A form is a type, [form] for a list, {str: form} for an object, None, or a tuple of alternative forms.
     """
     if not isinstance(meta, dict):
         raise ValueError(f"its description is {str(meta)[:60]!r}")
@@ -336,7 +338,7 @@ def _has_form(value: Any, form: Any) -> bool:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Write one array as .npy, as ``numpy.save`` does. If the disk is full, the error names the file."""
+    """Write an array as .npy, like ``numpy.save``. If the disk is full, the error names the file."""
     array = np.ascontiguousarray(array)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
@@ -346,7 +348,8 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays and their digest as one uncompressed .npz, whole or not at all; object arrays are refused."""
+    """Write named arrays and their digest as an uncompressed .npz (:func:`replacing`). Object arrays raise
+    ValueError."""
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
             raise ValueError(f"{path}: array {name!r} holds Python objects; only plain numbers and text are stored")
@@ -356,7 +359,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a .npz written by :func:`write_arrays`. Raises ValueError if it is damaged, missing or another file."""
+    """Return the arrays of a file of :func:`write_arrays`. Raises ValueError if the file is damaged or missing."""
     return read_signed(path)[0]
 
 
@@ -404,7 +407,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 
 def digest_arrays(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 (hex) of the names, types, shapes and bytes of arrays, independent of their order."""
+    """Return the SHA-256 (hex) of the names, types, shapes and bytes of arrays, independent of their order."""
     total = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -414,13 +417,13 @@ def digest_arrays(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 (hex) of a file's bytes."""
+    """Return the SHA-256 (hex) of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def digest_path(path: Path) -> str:
-    """SHA-256 (hex) of a file, or of the names and files of a folder."""
+    """Return the SHA-256 (hex) of a file, or of the names and contents of all files of a folder."""
     if not path.is_dir():
         return digest_file(path)
     files = sorted(file for file in path.rglob("*") if file.is_file())
@@ -428,7 +431,7 @@ def digest_path(path: Path) -> str:
 
 
 def digest_value(value: Any) -> str:
-    """SHA-256 (hex) of a JSON-able value, independent of the order of keys."""
+    """Return the SHA-256 (hex) of a JSON-able value, independent of the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -439,10 +442,13 @@ class Stored:
 
     Attributes
     ----------
-    kind : "f" floating-point, "i" whole numbers, "n" either; of 32 or 64 bits
-    shape : sizes by number or letter, such as "2 K-1" or "J"; "" for a single value
-        A letter whose size is not known gets it from the first array that has it.
-    below : letter of the size that all indices must be smaller than; -1 stands for none
+    kind : str
+        "f" for floating-point numbers, "i" for whole numbers, "n" for either, of 32 or 64 bits.
+    shape : str
+        Size of each dimension, as a number or a letter, such as "2 K-1" or "J"; "" for a single value. The size of a
+        letter that is not known is taken from the first array with this letter.
+    below : str
+        Letter of the size below which all values must be, if they are indices; -1 stands for no index.
     """
 
     kind: str
@@ -451,7 +457,7 @@ class Stored:
 
 
 def check_format(found: object, known: str) -> None:
-    """Raise ValueError unless this version reads the format "mc2core KIND VERSION" of a file."""
+    """Raise ValueError unless the format ``found`` of a file, "mc2core KIND VERSION", is the ``known`` format."""
     if found == known:
         return
     kind, version = known.rsplit(" ", 1)
@@ -466,9 +472,9 @@ def check_format(found: object, known: str) -> None:
 def check_arrays(
     arrays: Mapping[str, np.ndarray], described: Mapping[str, Stored], sizes: Mapping[str, int]
 ) -> dict[str, int]:
-    """Check every described array; returns ``sizes`` with the letters that were not known.
+    """Check the forms of the described arrays, and return ``sizes`` completed by the sizes of further letters.
 
-    Raises ValueError, which names the array, its form and the required form.
+    Raises ValueError, with the name of the array, its form and the required form.
     """
     sizes = dict(sizes)
     for name, stored in described.items():
@@ -484,7 +490,7 @@ def check_arrays(
 
 
 def _fit(name: str, shape: tuple[int, ...], required: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with the letters found in ``shape``. Raises ValueError unless it is the ``required`` shape."""
+    """Return ``sizes`` completed by letters of ``required``. Raises ValueError if ``shape`` does not fit."""
     letters = required.split()
     by_letter = {letter: length for letter, length in zip(letters, shape, strict=False) if letter.isalpha()}
     sizes = {**by_letter, **sizes}

@@ -1,10 +1,10 @@
-"""Records of huge XML files, one by one: decompressed in blocks and parsed by expat.
+"""Reading of huge XML files, one record after another, decompressed in blocks and parsed by expat.
 
-A document with its own declarations is rejected, so no entity is expanded, and nothing outside of the file is loaded.
-Names are used as written; a default namespace makes no difference.
+A document with its own declarations is rejected. Therefore no entity is expanded, and nothing outside of the file is
+loaded. Names of elements are used as written, without namespaces.
 
-Memory is one block plus the selected fields of one record, for files of any length. Records before a damage are still
-returned; then a :class:`DamagedInput` reports their number. The caller decides whether a part is enough.
+For files of any length, only one block and the selected fields of one record are in memory. If a file is damaged, the
+records before the damage are returned, and then :class:`DamagedInput` reports the number of these records.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _XML_SPACE = b" \t\r\n"
 
 @dataclass
 class _Element:
-    """Parts of an element that are read: its own name as a field ("" for none), attributes, and elements inside."""
+    """Parts of an element to read: its field name ("" if it is not a field), attributes, and elements inside."""
 
     name: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
@@ -47,12 +47,14 @@ class _Element:
 
 
 class Fields:
-    """The wanted elements and attributes.
+    """The elements and attributes to read.
 
     Parameters
     ----------
-    names : ``{path below the root: name}``, such as ``{"page/title": "title", "siteinfo/namespace@key": "key"}``. An
-        element without wanted elements inside gives all text within it; any other gives its end, with no text.
+    names : mapping
+        Name of each field, by path below the root, such as ``{"page/title": "title", "siteinfo/namespace@key":
+        "key"}``. The value of an element is all text within it. An element with other fields inside has no text; it
+        marks the end of the element.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -69,9 +71,9 @@ class Fields:
 
 
 class DamagedInput(ValueError):
-    """A file is cut off, damaged or of another kind. The message is one sentence that names the file.
+    """A file is truncated, damaged or of another kind. The message is one sentence with the file.
 
-    truncated : everything before the damage was whole and has been delivered, so a caller may settle for it.
+    If ``truncated`` is True, everything before the damage was valid and was returned.
     """
 
     def __init__(self, message: str, truncated: bool = False) -> None:
@@ -80,8 +82,8 @@ class DamagedInput(ValueError):
 
 
 def inflater(head: bytes) -> Callable[..., Any] | None:
-    """Return a function that opens a path or a stream with this beginning (gzip, bzip2, xz) decompressed; None for
-    others."""
+    """Return the function that decompresses a file which begins with ``head`` (gzip, bzip2, xz); None for other
+    files."""
     for magic, opener in _INFLATERS.items():
         if head.startswith(magic):
             return opener
@@ -91,18 +93,22 @@ def inflater(head: bytes) -> Callable[..., Any] | None:
 def blocks(
     path: str | os.PathLike[str], start: int = 0, stop: int | None = None, *, text: bool = False
 ) -> Iterator[bytes]:
-    """Yield the decompressed content of a gz, bz2 or xz file (of one stream or many), or of a plain one.
+    """Yield blocks of the decompressed content of a gz, bz2 or xz file, or of a file that is not compressed.
 
     Parameters
     ----------
-    start, stop : byte range of the *compressed* file, which must begin and end where a stream does (multistream bz2).
-    text : a file that is not compressed may be any text; else it must be XML.
+    path : path
+        The file. A compressed file may consist of several streams.
+    start, stop : int, optional
+        Range of bytes of the *compressed* file, which must begin and end at the bounds of streams (multistream bz2).
+    text : bool, optional
+        Whether a file that is not compressed may be any text. By default, it must be XML.
 
     Raises
     ------
     DamagedInput
-        If the file is missing, empty, an HTML page, cut off, damaged (``truncated`` is set), or far too large when
-        decompressed.
+        If the file is missing, empty, an HTML page, truncated or damaged (with ``truncated`` set), or far too large
+        when decompressed.
     """
     path = Path(path)
     if not path.is_file():
@@ -137,7 +143,7 @@ def blocks(
 
 
 class _Part:
-    """Part of a file, from its current position to ``stop``, with the interface that decompressors read."""
+    """Part of a file, from its current position to ``stop``, with the methods that decompressors call."""
 
     def __init__(self, stream: IO[bytes], stop: int) -> None:
         self._stream, self._stop = stream, stop
@@ -149,7 +155,7 @@ class _Part:
 
 
 def _check_beginning(path: Path, head: bytes, text: bool) -> None:
-    """Check the beginning of a file that is not compressed."""
+    """Raise DamagedInput unless a file that is not compressed begins like XML or, if ``text`` is True, like text."""
     beginning = head.lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
@@ -168,22 +174,29 @@ def records(
     start: int = 0,
     stop: int | None = None,
 ) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """Yield (name, fields since the last one) each time one of the fields named in ``ends`` is complete.
+    """Yield the name and the fields of each record.
 
-    Fields are (name, text) in the order in which their elements end. Messages count the first of
-    ``ends``.
+    A record ends with an element whose field name is in ``ends``. Its fields are pairs (name, text) in the order in
+    which their elements end.
 
     Parameters
     ----------
-    root : name that the outermost element must have.
-    start, stop : see :func:`blocks`; a range that does not begin at 0 has no root tag of its own, one that does not
-        reach the end of the file no end tag, and both are supplied.
+    path : path
+        The XML file, possibly compressed (:func:`blocks`).
+    root : str
+        Required name of the root element.
+    fields : Fields
+        The fields to read.
+    ends : sequence of str
+        Names of the fields that end a record. Messages count records that end with the first name.
+    start, stop : int, optional
+        As in :func:`blocks`. If the range is only a part of the file, missing tags of the root element are added.
 
     Raises
     ------
     DamagedInput
-        As in :func:`blocks`; also XML that is not well-formed (text that is not UTF-8 and a missing end tag among
-        this), another root, and any document with declarations of its own, such as entities.
+        If :func:`blocks` finds damage, if the XML is not well-formed or not UTF-8, if the root element has another
+        name, or if the document has its own declarations, such as entities.
     """
     path = Path(path)
     parser = _Parser(path, root, fields)
@@ -230,7 +243,7 @@ def records(
 
 
 class _Parser:
-    """Expat, and the fields that were complete since it was last fed."""
+    """Parser of a document by expat, which collects the fields to read."""
 
     def __init__(self, path: Path, root: str, fields: Fields) -> None:
         self._path, self._root, self._root_element = path, root, fields.root
@@ -249,11 +262,14 @@ class _Parser:
 
     @property
     def held(self) -> int:
-        """Bytes of the text or tag that is still open."""
+        """Number of bytes of the incomplete text or tag."""
         return len(self._text) + self._n_bytes - self._expat.CurrentByteIndex
 
     def feed(self, piece: bytes | None) -> tuple[list[tuple[str, bytes]], DamagedInput | str]:
-        """Read a piece, None for the end: (the fields that are complete, what is wrong with the document or "")."""
+        """Parse a piece of the document, or its end (None).
+
+        Returns the fields that are now complete, and an error, or "" if there is none.
+        """
         wrong: DamagedInput | str = ""
         try:
             self._expat.Parse(piece or b"", piece is None)

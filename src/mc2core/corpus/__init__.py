@@ -1,4 +1,4 @@
-"""Corpus: the only shape in which data enters an engine or a score."""
+"""Corpora, the only form in which engines and scores accept data."""
 
 from mc2core.corpus.corpus import Corpus
 from mc2core.corpus.row_blocks import take_rows

@@ -1,7 +1,7 @@
-"""Alignment of new documents to the columns of earlier ones: words, and values, kinds and units of contexts.
+"""Alignment of new documents with earlier documents: the same words, context values, kinds and units.
 
-The meaning of words and contexts is that of the earlier documents. The columns of the file are those of the new
-documents: the same names as before, unless others are given.
+The words and contexts of the aligned corpus have the same columns as in the earlier documents. The names of the columns
+in the new file default to the names in the earlier file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _COLUMN = ("text", "bag", "counts", "labels", "id", "tokeniser", "stop_words", "date_format", "word_counts")
 _COLUMNS, _NUMBER = ("contexts", "keep", "separators", "missing"), ("min_letters", "max_ngram")
 _CONTENT = "content"
-# new names that a datasheet shows
+# largest number of new names that a datasheet shows
 _MAX_NAMED = 10
 
 
@@ -50,15 +50,23 @@ class Schema:
 
     Attributes
     ----------
-    what : "the model" or "the corpus", for messages
-    words : V names
-    columns : ``{context: names of its columns}``, None for a number
-    vectors : ``{context: length of its vectors}``
-    units : ``{context: (mean, sd)}`` of numbers and vectors that are not in the original unit
-    form, settings : of the earlier import (:mod:`mc2core.corpus.building.settings`); None and {} without one
-    unused : kinds of the contexts in the import of a model's documents that the model does not use; they are read as in
-        that import, and keep their own columns and units
-    embeddings : reduction of the embeddings, as in ``imported``; None without embeddings
+    what : str
+        "the model" or "the corpus", for messages.
+    words : list of str
+        The V words.
+    columns : dict
+        Names of the values of each context of counts, by context; None for a context of numbers.
+    vectors : dict of int
+        Length of the vectors of each vector context.
+    units : dict
+        (mean, sd) of each context of numbers or vectors that is not in the original unit.
+    form, settings
+        Form and settings of the earlier import (:mod:`mc2core.corpus.building.settings`); None and {} without import.
+    unused : dict of str
+        Kinds of the contexts that were imported with a model's documents but that the model does not use. These
+        contexts are read as in that import, and keep their own columns and units.
+    embeddings : dict or None
+        Reduction of the embeddings, as in ``imported``; None without embeddings.
     """
 
     what: str
@@ -72,7 +80,10 @@ class Schema:
     embeddings: Mapping[str, Any] | None = None
 
     def columns_of(self, name: str) -> list[str] | None:
-        """Return the column names of a context; None for numbers. Raises ValueError if it is absent or has vectors."""
+        """Return the names of the values of a context, or None for a context of numbers.
+
+        Raises ValueError if the context is absent or has vectors.
+        """
         if name in self.vectors and name == (self.embeddings or {}).get("name"):
             raise ValueError(f"context {name!r} of {self.what} is embeddings; give them with --embeddings FILE.npy (in "
                              "Python embeddings=)")  # fmt: skip
@@ -87,13 +98,19 @@ class Schema:
         return self.columns[name]
 
     def kind_there(self, name: str) -> str:
-        """Return "number", "counts" or "vector". Raises ValueError if there is no such context."""
+        """Return the kind of a context in the schema: "number", "counts" or "vector".
+
+        Raises ValueError if the context does not exist.
+        """
         if name in self.vectors:
             return "vector"
         return "number" if self.columns_of(name) is None else "counts"
 
     def kind_of(self, name: str) -> str:
-        """Return the kind of column for a context. Raises ValueError if there is no such context."""
+        """Return the kind of column from which a context is read, such as "date" or "bag".
+
+        Raises ValueError if the context does not exist.
+        """
         if name in self.unused:
             return self.unused[name]
         is_number = self.columns_of(name) is None
@@ -116,7 +133,7 @@ class HasSchema(Protocol):
 
     @property
     def context_names(self) -> Mapping[str, Sequence[str]]:
-        """Column names of contexts of counts."""
+        """Names of the values of each context of counts."""
 
     @property
     def context_kinds(self) -> Mapping[str, str]:
@@ -124,11 +141,11 @@ class HasSchema(Protocol):
 
     @property
     def vector_lengths(self) -> Mapping[str, int]:
-        """Length of the vectors of each context of vectors."""
+        """Length of the vectors of each vector context."""
 
     @property
     def units(self) -> Mapping[str, Unit]:
-        """Mean and sd of standardised numbers."""
+        """Original mean and standard deviation of each standardised context."""
 
     @property
     def imported(self) -> dict[str, Any] | None:
@@ -136,9 +153,9 @@ class HasSchema(Protocol):
 
 
 def schema_of(like: HasSchema) -> Schema:
-    """Return the schema of the documents of a corpus, or of the documents that a model was fitted on.
+    """Return the schema of the documents of a corpus, or of the documents to which a model was fitted.
 
-    For a model, it has the contexts of the fit, and separately the contexts of the import that the fit does not use.
+    The schema of a model has the contexts of the fit and, separately, imported contexts that the fit does not use.
     Raises ValueError if words or columns have no names, if a name occurs twice, or if documents are sets of
     observations.
     """
@@ -160,7 +177,7 @@ def schema_of(like: HasSchema) -> Schema:
 
 
 def _distinct_names(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
-    # a column of the file that is empty in all rows has no names, which is no lack of them
+    # a column that is empty in all rows has an empty list of names, which is valid
     checked = [] if names is not None and not len(names) else named(names)
     if checked is None:
         raise ValueError(f"{what} does not name its {columns}, so no documents can be read in its columns")
@@ -171,7 +188,7 @@ def _distinct_names(what: str, columns: str, names: Sequence[str] | None) -> lis
 
 
 def _stored_settings(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return form and settings from :func:`mc2core.corpus.building.settings.stored`. Raises ValueError for others."""
+    """Return form and settings of the import that ``imported`` records. Raises ValueError if the record is damaged."""
     if imported is None:
         return None, {}
     if not isinstance(imported, dict) or not isinstance(imported.get("settings"), dict):
@@ -187,27 +204,28 @@ def _stored_settings(what: str, imported: Any) -> tuple[str | None, dict[str, An
 
 
 def files_of(imported: Mapping[str, Any] | None) -> set[str]:
-    """Return the digests of the files or folders from which the documents were imported, as far as known."""
+    """Return the known digests of the files or folders from which the documents were imported."""
     record = imported or {}
     return {one["digest"] for one in (record, *record.get("appended", ())) if "digest" in one}
 
 
 def align(schema: Schema, form: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """Return the settings for reading documents of a ``form``.
+    """Return the settings for reading new documents in the given ``form``.
 
-    If the earlier documents had the same form, the columns of the earlier import are used, unless ``options``
-    name others. A given context keeps the name that it has in the schema. It also keeps its kind, unless another kind
-    is given.
+    If the earlier documents had the same form, the columns of the earlier import are the defaults. ``options`` are the
+    given settings. A given context must be in the schema. If no kind is given, the context has its kind in the schema.
 
     Returns
     -------
-    settings : the given settings, completed by the schema.
-    optional : columns of the earlier import, which were not given for these documents.
+    settings : dict
+        The given settings, completed by the schema.
+    optional : set of str
+        Columns that are taken from the earlier import, and that the new documents may lack.
 
     Raises
     ------
     ValueError
-        If the given settings contradict the schema: which words or values are counted, how words are made, or a context
+        If the given settings select words or values, extract words in another way than the schema, or name a context
         that the schema lacks.
     """
     makes_words = form in (TABLE, TEXTS)
@@ -247,7 +265,7 @@ def _by_name(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of columns by their purpose."""
+    """Return the names of columns by their role, such as "context year" or "labels"."""
     contexts = parse_contexts(settings.get("contexts", ()))
     return {
         _CONTENT: next((settings[kind] for kind in CONTENT_KINDS if kind in settings), ""),
@@ -270,13 +288,13 @@ def missing_columns(corpus: Corpus, settings: Mapping[str, Any], optional: Colle
 
 @dataclass(frozen=True)
 class NewColumns:
-    """New words, and new values of contexts of counts, that get columns."""
+    """New words, and new values of contexts of counts, for which columns are added."""
 
     words: list[str]
     values: dict[str, list[str]]
 
     def messages(self) -> list[str]:
-        """Return numbers and names for a datasheet."""
+        """Return phrases with the number and the names of new words and values, for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
         suffixes = {kind: ", ..." if len(names) > _MAX_NAMED else "" for kind, names in lists.items()}
         return [
@@ -291,8 +309,11 @@ def extended(schema: Schema, corpus: Corpus, least: int) -> tuple[Schema, NewCol
 
     Parameters
     ----------
-    corpus : must have names for words and for columns of contexts in the schema; other contexts are ignored.
-    least : smallest number of documents of ``corpus`` in which a name must occur to get a column.
+    schema : Schema
+    corpus : Corpus
+        New documents, with names of words and of context values. Contexts that the schema lacks are ignored.
+    least : int
+        Smallest number of documents of ``corpus`` with a name for which a column is added.
     """
     least, of_corpus = whole("new_columns", least), schema_of(corpus)
     words = _new_names(corpus.content, of_corpus.words, schema.words, least)
@@ -318,7 +339,7 @@ def new_to(like: HasSchema, corpus: Corpus) -> NewColumns:
 
 
 def _new_names(counts: sp.csr_matrix, names: Sequence[str], schema_names: Sequence[str], least: int) -> list[str]:
-    """Return the ``names`` of columns that occur in ``least`` rows and are not in ``schema_names``, in their order."""
+    """Return the ``names`` that occur in at least ``least`` rows of ``counts`` and are not in ``schema_names``."""
     common = np.asarray(names, object)[np.bincount(counts.indices, minlength=len(names)) >= least]
     return [*pd.Index(common).difference(schema_names, sort=False)]
 
@@ -326,13 +347,13 @@ def _new_names(counts: sp.csr_matrix, names: Sequence[str], schema_names: Sequen
 def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpus, list[Dropped]]:
     """Return the documents of ``corpus`` with the columns of ``schema``.
 
-    Words and values that the schema lacks are left out and counted. A context that the corpus lacks is missing in all
-    documents. ``unused`` contexts do not change.
+    Words and values that the schema lacks are left out, and their numbers are returned. If the corpus lacks a context,
+    its values are missing in all documents. Contexts in ``schema.unused`` do not change.
 
     Raises
     ------
     ValueError
-        If the schema lacks a context or has another kind of it, or if the corpus has no word of the schema.
+        If a context is not in the schema or has another kind there, or if the corpus has no word of the schema.
     """
     lost = f"unknown to {schema.what}"
     content, unknown = _in_columns(corpus.content, corpus.vocabulary, schema.words)
@@ -386,23 +407,24 @@ def reindex_to_schema(make: Make, corpus: Corpus, schema: Schema) -> tuple[Corpu
 def _in_columns(
     counts: sp.csr_matrix, names: Sequence[str], target: Sequence[str], other_name: str | None = None
 ) -> tuple[sp.csr_matrix, tuple[int, int]]:
-    """Return (J, A) counts of ``names`` as (J, B) counts of ``target``, and the numbers of other names and counts.
+    """Return ``counts`` (J, A) of ``names`` as counts of the names ``target``, (J, B).
 
-    Other names are left out, or counted as ``other_name`` if that is among the target. If ``names`` are the first
-    of the target, in their order, the result shares the arrays of ``counts``.
+    Names that are not in ``target`` are left out, or counted as ``other_name`` if this name is in ``target``. The
+    second result is the number of names and the sum of counts that were left out. If ``target`` begins with ``names``,
+    the result shares the arrays of ``counts``.
     """
     index: Any = pd.Index(np.array(target, object))
     column_of = index.get_indexer(names).astype(np.int32)
     if other_name in index:
         column_of[column_of < 0] = index.get_loc(other_name)
-    if np.array_equal(column_of, np.arange(len(names))):  # the same arrays do, whose copies may be gigabytes
+    if np.array_equal(column_of, np.arange(len(names))):  # arrays are shared, because copies may take gigabytes
         table = sp.csr_matrix((counts.data, counts.indices, counts.indptr), shape=(counts.shape[0], len(target)))
         table.has_canonical_format = True
         return table, (0, 0)
     columns = column_of[counts.indices]
     is_known = columns >= 0
     indptr = np.concatenate([[0], np.cumsum(is_known)])[counts.indptr]
-    data = np.asarray(counts.data)[is_known]  # a part of a read-only memory map is read-only itself
+    data = np.asarray(counts.data)[is_known]  # a slice of a read-only memory map is also read-only
     table = sp.csr_matrix((data, columns[is_known], indptr), shape=(counts.shape[0], len(target)))
     table.sum_duplicates()
     occurs = np.bincount(counts.indices, minlength=len(names)) > 0

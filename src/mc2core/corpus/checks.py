@@ -1,4 +1,4 @@
-"""Checks of the parts of a corpus. Inputs are not trusted until they have passed these checks."""
+"""Checks of the parts of a corpus."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NO_NUMBERS = {"category": "categories", "b": "booleans", "M": "dates", "m": "time spans"}
-_CHUNK = 1 << 20  # entries that are looked at together
-_LONGEST_NAME = 200  # bytes of the name of a context
+_CHUNK = 1 << 20  # number of entries that are checked together
+_LONGEST_NAME = 200  # largest number of bytes in the name of a context
 Context: TypeAlias = Any
-"""(J,) float64 array, NaN where missing, (J, A) int32 CSR, an empty row where missing, or (J, D) float64 array, NaN
-where a coordinate is missing, a row of them where the vector is (SciPy is not typed)."""
+"""Values of a context: numbers, (J,) float64, NaN if missing; counts, (J, A) int32 CSR, an empty row if missing; or
+vectors, (J, D) float64, NaN for missing coordinates."""
 Unit: TypeAlias = tuple[Any, Any]
-"""(mean, sd) of a standardised context: two floats, of vectors two tuples of D floats."""
+"""Original mean and standard deviation of a standardised context: two floats, or two tuples of D floats for vectors."""
 CONTENT_KINDS = {"numbers": "numbers", "counts": "counts", "binary": "zeros or ones"}
-"""Kinds of observations of a corpus, and what their values are called."""
+"""Kinds of observations of a corpus, with the word for their values in messages."""
 KINDS = {"number": "numbers", "counts": "names", "vector": "vectors"}
-"""Kinds of contexts of a corpus, and what their values are called."""
+"""Kinds of contexts of a corpus, with the word for their values in messages."""
 FAMILY_OF_KIND = {
     "number": "normal_gamma",
     "date": "normal_gamma",
     "bag": "dirichlet",  # names
     "text": "dirichlet",  # words
     "counts": "dirichlet",  # names with counts
-    "vector": "diagonal_normal_gamma",  # of a file of their own
+    "vector": "diagonal_normal_gamma",  # from a separate file
 }
-"""Kinds of contexts, as columns of tables and configurations name them, and their default families."""
+"""Default family of each kind of context. Tables and configurations use the names of these kinds."""
 NUMBERS = ("number", "date")
-"""Kinds of columns whose context is a number per document; that of all others but "vector" is counts."""
+"""Kinds of columns that give a context of numbers. All other kinds, except "vector", give a context of counts."""
 
 
 def kind_of(context: Context) -> str:
-    """One of KINDS, by the type of a matrix and not by its values: a sparse one is counts, and so is a dense one of
-    integers; a dense one of floats is vectors.
+    """Return the kind of a context, a key of KINDS, by its type.
+
+    A sparse matrix or a dense matrix of integers is "counts", a dense matrix of floats "vector". Other values are
+    "number".
     """
     if sp.issparse(context):
         return "counts"
@@ -50,15 +52,15 @@ def kind_of(context: Context) -> str:
 
 
 def placeholders(n_words: int) -> list[str]:
-    """Placeholders for words without names. They count as no names in comparisons."""
+    """Return placeholders for words without names. Comparisons treat placeholders as missing names."""
     return [f"w{word}" for word in range(n_words)]
 
 
 def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
     """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
 
-    ValueError names ``name``, the row and what was found: anything negative, fractional, not finite, above
-    2**31 - 1, or with another number of rows than ``rows``.
+    Raises ValueError, with ``name`` and the row, if a count is negative, fractional, not finite or above 2**31 - 1, or
+    if the number of rows is not ``rows``.
     """
     if not sp.issparse(matrix):
         array = np.asarray(matrix)
@@ -79,7 +81,7 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
         raise ValueError(f"{name} holds {counts.data.dtype} values; counts are whole numbers of at least 0")
     _check_counts(counts, name)
     if not counts.has_canonical_format or counts.data.min(initial=1) == 0:
-        # a copy: the caller's matrix must not change; and sums of repeated entries may exceed int32
+        # a copy, because the caller's matrix must not change, in int64, because sums of entries may exceed int32
         counts = counts.astype(np.int64, copy=True)
         counts.sum_duplicates()
         counts.eliminate_zeros()
@@ -102,8 +104,10 @@ def _check_counts(counts: sp.csr_matrix, name: str) -> None:
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:
-    """(J,) or (J, D) float64 of a context of numbers or vectors, NaN where missing; ValueError for categories, booleans
-    and dates, another length, a vector of no coordinate or an infinite value.
+    """Return the values of a context of numbers, (J,), or vectors, (J, D), as float64 with NaN for missing values.
+
+    Raises ValueError for categories, booleans, dates, infinite values and vectors without coordinates, and if the
+    number of values is not ``rows``.
     """
     kind = "category" if str(getattr(values, "dtype", "")) == "category" else np.asarray(values).dtype.kind
     if kind in _NO_NUMBERS:
@@ -123,7 +127,7 @@ def check_values(values: Any, name: str, rows: int) -> np.ndarray:
 
 
 def check_context_name(name: Any) -> str:
-    """``name``. Raises ValueError unless it is an identifier of which the name of a file can be made."""
+    """Return ``name``. Raises ValueError unless it is an identifier that is short enough for a file name."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
     if len(name.encode()) > _LONGEST_NAME:
@@ -132,8 +136,9 @@ def check_context_name(name: Any) -> str:
 
 
 def check_context(name: Any, context: Any, rows: int) -> Context:
-    """A context of any kind, checked: (J,) numbers, (J, A) counts, sparse or of integers, or (J, D) dense floats, which
-    are vectors. Raises ValueError for a bad name or value.
+    """Check a context of any kind (:func:`kind_of`) and return it in standard form (:data:`Context`).
+
+    Raises ValueError if the name or a value is invalid.
     """
     check_context_name(name)
     if kind_of(context) == "counts":
@@ -147,9 +152,9 @@ def check_context(name: Any, context: Any, rows: int) -> Context:
 
 
 def check_unit(unit: Any, length: int | None = None) -> Unit:
-    """Return (mean, sd) as floats, or as two sequences of ``length`` floats for vectors.
+    """Return (mean, sd) as two floats, or as two tuples of ``length`` floats for vectors.
 
-    Raises ValueError unless all are finite and each sd is above 0.
+    Raises ValueError unless all values are finite and each sd is above 0.
     """
     mean, sd = unit
     values = np.array([mean, sd])
@@ -161,30 +166,30 @@ def check_unit(unit: Any, length: int | None = None) -> Unit:
 
 
 def all_missing(kind: str, rows: int, size: int) -> Context:
-    """A context of one of KINDS that no document has; ``size``: the columns of counts, the length of vectors."""
+    """Return a context that is missing in all documents; ``size`` is its number of columns or coordinates."""
     if kind == "counts":
         return sp.csr_matrix((rows, size), dtype=np.int32)
     return np.full((rows, size) if kind == "vector" else rows, np.nan)
 
 
 def csr_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    """Return a CSR matrix that shares these arrays; SciPy's constructor would read and copy mapped ones."""
+    """Return a CSR matrix that shares these arrays; SciPy's constructor would copy memory-mapped arrays."""
     matrix = sp.csr_matrix((len(indptr) - 1, n_columns), dtype=data.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
     return matrix
 
 
 def ones(counts: np.ndarray) -> sp.csr_matrix:
-    """Return a (J, N) int32 CSR matrix with ``counts`` (J,) ones per row, each in its own column; N is their sum."""
+    """Return a matrix with ``counts[j]`` ones in row j, each in its own column, (J, sum of counts) int32 CSR."""
     start = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     n = int(start[-1])
     return sp.csr_matrix((np.ones(n, np.int32), np.arange(n, dtype=np.int32), start), shape=(len(counts), n))
 
 
 def check_observations(values: Any, document: Any, n_documents: int | None, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return observations (N, D) float64 and their documents (N,) int64.
+    """Return the observations, (N, D) float64, and the document of each observation, (N,) int64.
 
-    Raises ValueError if there are no rows, if the shapes differ, or if a value is not finite or not of the kind.
+    Raises ValueError if there are no rows, if the shapes differ, or if a value is not finite or not of the ``kind``.
     """
     choice("kind", kind, CONTENT_KINDS)
     try:
@@ -209,7 +214,7 @@ def check_observations(values: Any, document: Any, n_documents: int | None, kind
 
 
 def check_kind_of_values(table: np.ndarray, kind: str) -> None:
-    """Raise ValueError for a value of (N, D) that is not finite or not of the kind, one of CONTENT_KINDS."""
+    """Raise ValueError if a value of ``table`` (N, D) is not finite or not of the ``kind``, a key of CONTENT_KINDS."""
     bad, needed = ~np.isfinite(table), "leave it out"
     if kind != "numbers" and not bad.any():
         bad, needed = not_of_kind(table, kind)
@@ -219,7 +224,7 @@ def check_kind_of_values(table: np.ndarray, kind: str) -> None:
 
 
 def not_of_kind(values: np.ndarray, kind: str) -> tuple[np.ndarray, str]:
-    """Return which of these finite values are not of the ``kind`` ("counts", "binary"), and which values are needed."""
+    """Return whether each finite value is not of the ``kind`` ("counts" or "binary"), and a phrase on valid values."""
     if kind == "counts":
         wrong = (values < 0) | (values != np.floor(values)) | (values >= 2.0**31)
         return wrong, "counts are whole numbers of at least 0 and below 2**31"
@@ -227,7 +232,7 @@ def not_of_kind(values: np.ndarray, kind: str) -> tuple[np.ndarray, str]:
 
 
 def check_labels(labels: Any, n_documents: int) -> Context | None:
-    """(J,) int64 of at least 0, or (J, L) memberships. Raises ValueError for anything else."""
+    """Return labels as (J,) int64 of at least 0, or as memberships (J, L) CSR. Raises ValueError for other values."""
     if labels is None:
         return None
     if sp.issparse(labels) or np.ndim(labels) == 2:
@@ -241,12 +246,15 @@ def check_labels(labels: Any, n_documents: int) -> Context | None:
 
 
 def count_labels(labels: Context) -> int:
-    """How many labels there are."""
+    """Return the number of labels L."""
     return labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
 
 
 def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
-    """The table with rows numbered from 0; columns are named by text, each once, as its file can hold them."""
+    """Return the table of documents with rows numbered from 0.
+
+    Raises ValueError unless there are ``rows`` rows and the names of columns are different texts without zero bytes.
+    """
     if not hasattr(documents, "columns"):
         raise ValueError(f"documents is {shown(documents)}; a pandas DataFrame is needed")
     if len(documents) != rows:
@@ -264,7 +272,7 @@ def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
 
 
 def columns_of(frame: Any) -> list[str] | None:
-    """Names of the columns of a pandas DataFrame, None if they are only numbered, and of anything else."""
+    """Return the column names of a DataFrame; None if columns are only numbered, or for other objects."""
     columns = getattr(frame, "columns", None)
     if columns is None or list(columns) == list(range(len(columns))):
         return None
@@ -272,7 +280,7 @@ def columns_of(frame: Any) -> list[str] | None:
 
 
 def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
-    """``names``. Raises ValueError if two of them are the same."""
+    """Return ``names``. Raises ValueError if a name occurs twice."""
     first: dict[str, int] = {}
     for i, item in enumerate(names or ()):
         if first.setdefault(item, i) != i:
@@ -281,7 +289,8 @@ def check_distinct(names: list[str] | None, name: str) -> list[str] | None:
 
 
 def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
-    """Names of ``length`` columns as text. Raises ValueError for another number of them, or a line break in one."""
+    """Return the names of columns as texts. Raises ValueError if there are not ``length`` names or one has a line
+    break."""
     if names is None:
         return None
     names = [str(one) for one in several(name, names)]
@@ -293,7 +302,7 @@ def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str
 
 
 def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
-    """Return the index of ``documents`` or, without this table, of ``content``; None if it only counts from 0."""
+    """Return the index of the table ``documents`` or, without this table, of ``content``; None for a default index."""
     if documents is None:
         return content.index if hasattr(content, "iloc") else None
     index: Any = documents.index
@@ -301,7 +310,7 @@ def own_index(documents: pd.DataFrame | None, content: Any) -> Any:
 
 
 def unit_of(values: np.ndarray) -> Unit:
-    """Return mean and sd of (J,) ``values``, or of each coordinate of (J, D)."""
+    """Return the mean and standard deviation of ``values`` (J,), or of each coordinate of ``values`` (J, D)."""
     if values.ndim == 1:
         return _spread(values)
     mean, sd = zip(*map(_spread, values.T), strict=True)
@@ -309,11 +318,11 @@ def unit_of(values: np.ndarray) -> Unit:
 
 
 def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Mean and sd of the observed of (J,) ``values``; 0 if there is none, and 1 where they do not differ."""
+    """Return the mean (0 if all are missing) and the standard deviation (1 if all are equal) of ``values``."""
     observed = values[~np.isnan(values)]
     if observed.size == 0:
         return 0.0, 1.0
-    if observed.min() == observed.max():  # a mean that is rounded would leave an sd of 1e-17
+    if observed.min() == observed.max():  # rounding of the mean would give an sd of about 1e-17
         return float(observed[0]), 1.0
     sd = float(observed.std())
     return float(observed.mean()), sd if sd > 0 else 1.0

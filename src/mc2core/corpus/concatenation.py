@@ -1,4 +1,4 @@
-"""Several corpora as one: documents one after another, in columns united by their names."""
+"""Concatenation of corpora, whose words and context values are matched by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def concatenate(make: Make, corpora: Iterable[Corpus]) -> Corpus:
-    """:meth:`mc2core.Corpus.concatenate`."""
+    """Implement :meth:`mc2core.Corpus.concatenate`."""
     corpora = several("corpora", corpora)
     for corpus in corpora:
         if not hasattr(corpus, "observations"):
@@ -72,7 +72,7 @@ def _stack(contexts: Sequence[Context]) -> Context:
 
 
 def _documents(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Rows of all; a text that a table has not is empty."""
+    """Return the rows of all tables. Texts in columns that a table lacks are empty."""
     table = pd.concat(tables, ignore_index=True)
     for name in table.columns:
         if not pd.api.types.is_numeric_dtype(table[name]):
@@ -81,7 +81,7 @@ def _documents(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _labels(corpora: Sequence[Corpus]) -> tuple[Any, list[str] | None]:
-    """Labels and their names, united by these. Raises ValueError if corpora have different kinds of them."""
+    """Return the labels of all corpora, matched by name, and the names. Raises ValueError if kinds of labels differ."""
     kinds = [_kind(corpus) for corpus in corpora]
     for number, kind in enumerate(kinds):
         if kind != kinds[0]:

@@ -36,24 +36,24 @@ from mc2core.corpus.checks import (
 )
 from mc2core.corpus.row_blocks import take, take_rows
 
-# pandas, numba and what turns texts to counts are imported where they are used: they take longer to load than all else
+# pandas, numba and the modules that read texts are imported on use, because they take long to load
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class _English:
-    """The default of stop words, which differs from a given "english"."""
+    """The default of ``stop_words``, which can be distinguished from "english" given by the user."""
 
     def __repr__(self) -> str:
         return "'english'"
 
 
 ENGLISH = _English()
-_ROWS = 1 << 14  # documents of which a temporary array is made at a time
-_TABLE_ROWS = 100_000  # of the table of documents of a saved corpus that are read at a time
-_OF_WHOLE = "digest", "appended"  # of ``imported``: what says which files all documents are of
-_SHOWN_VALUES = 3  # of a context in a notebook
-_SHOWN_DOCUMENTS = 5  # in a notebook
+_ROWS = 1 << 14  # number of documents per temporary array
+_TABLE_ROWS = 100_000  # number of rows of the table of documents that are read together
+_OF_WHOLE = "digest", "appended"  # entries of ``imported`` that identify the files of all documents
+_SHOWN_VALUES = 3  # number of values of a context that a notebook shows
+_SHOWN_DOCUMENTS = 5  # number of documents that a notebook shows
 
 
 class Corpus:
@@ -67,22 +67,22 @@ class Corpus:
     content : (J, V) sparse or dense matrix, or DataFrame, of whole, non-negative counts
         Counts of V words in J documents. A document may be empty.
     vocabulary : V different strings, optional
-        The words. By default, the column names of a DataFrame.
+        The words. By default, the column names of a DataFrame are used.
     contexts : mapping, optional
-        Contexts by name. A context is a (J,) float array of numbers (NaN if missing), a (J, A) matrix of counts, either
-        sparse or dense with an integer dtype (empty row if missing), or a (J, D) dense float array of vectors (NaN for
-        a missing coordinate).
+        Contexts by name. Numbers are a (J,) float array (NaN if missing). Counts are a (J, A) matrix, either sparse or
+        dense with an integer dtype (an empty row if missing). Vectors are a (J, D) dense float array (NaN for a missing
+        coordinate).
     labels : (J,) ints or (J, L) sparse membership, optional
         True classes, for scores only.
     documents : pandas DataFrame of J rows, optional
         Titles, ids and other columns for tables and reports.
     context_names : ``{name: A strings}``, optional
-        Names of the columns of a context of counts, such as authors.
+        Names of the A values of each context of counts, such as authors.
     label_names : strings, optional
         Names of the classes.
     units : ``{name: (mean, sd)}``, optional
-        Original mean and standard deviation of each context that :meth:`standardised` has scaled, so that the original
-        value is the stored value * sd + mean. For vectors, both are tuples of D floats.
+        Original mean and standard deviation of each context that was scaled by :meth:`standardised`. The original value
+        is the stored value * sd + mean. For vectors, both are tuples of D floats.
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class Corpus:
     index : pandas Index or None
         Index of the DataFrame or Series from which the documents were read. Tables of documents use the same index.
     observations : (N, D) float64 or None
-        Observations, in the order of the documents, if :meth:`from_observations` built the corpus; otherwise None. If
-        there are observations, ``content`` is a (J, N) matrix with one column per observation.
+        Observations in the order of the documents, if the corpus was built by :meth:`from_observations`; otherwise
+        None. With observations, ``content`` is a (J, N) matrix with one column per observation.
     content_kind : {"words", "numbers", "counts", "binary"}
         Kind of the content: words, or observations that are numbers, counts, or zeros and ones.
 
@@ -164,7 +164,7 @@ class Corpus:
         self.content_kind = "words"
         self._table: files.DocumentTable | None = None
         self._digest: str | None = None
-        self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
+        self._origin: tuple[Corpus, np.ndarray] | None = None  # the larger corpus, and the rows of this part
 
     @classmethod
     def from_observations(
@@ -180,15 +180,15 @@ class Corpus:
         values : (N, D) or (N,) finite floats
             One row per observation (such as a student, or a descriptor of an image), in any order.
         document : (N,) whole numbers
-            Number of the document of each observation, counted from 0. A document may have no observations.
+            Index of the document of each observation, from 0. A document may have no observations.
         contexts, labels, documents
             As in :class:`Corpus`.
         kind : {"numbers", "counts", "binary"}, default "numbers"
             Kind of the values; "binary" means zeros and ones.
         names : D strings, optional
-            Names of the columns of ``values``; they are stored as ``vocabulary``.
+            Names of the columns of ``values``, which are stored as ``vocabulary``.
         n_documents : int, optional
-            Number of documents; by default one more than the largest number in ``document``.
+            Number of documents; by default, one more than the largest index in ``document``.
         context_names, label_names, units
             As in :class:`Corpus`.
 
@@ -196,7 +196,7 @@ class Corpus:
         ------
         ValueError
             If an observation is not finite, is not of the given kind, or has no document. The message names the first
-            one.
+            such observation.
 
         Examples
         --------
@@ -241,7 +241,7 @@ class Corpus:
 
         Parameters
         ----------
-        texts : J texts
+        texts : sequence of J strings
         contexts : mapping, optional
             Contexts by name. A context is a list of J numbers (None or NaN if missing), dates, names or lists of names,
             a dense (J, D) matrix of floats (vectors), or a (J, A) matrix of counts.
@@ -252,28 +252,28 @@ class Corpus:
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
         like : Posterior or Corpus, optional
-            Fit or corpus whose vocabulary, contexts and units are used. Unknown words and values are left out, and a
-            warning is logged. The options below then take the values of the earlier import.
+            Fit or corpus whose vocabulary, contexts and units are used. Unknown words and values are left out with a
+            warning. The options below then default to the values of the earlier import.
         tokenise : function (text) -> words, optional
             Function that replaces the built-in tokeniser.
         stop_words : language, list of words or None, default "english"
             Words to leave out; None keeps all words.
         min_letters : int, optional
-            Shortest word, in letters (default 2).
+            Smallest number of letters in a word (default 2).
         max_ngram : int, optional
-            Largest number of words in a sequence of words that is counted as one (default 1: single words only).
+            Largest number of consecutive words that are also counted as one word (default 1: single words only).
         vocabulary : strings, optional
             The words to count, in column order.
         min_df, max_df, max_features : optional
             Limits on the vocabulary. A word is kept if it occurs in at least ``min_df`` documents (default 1) and in at
-            most the share ``max_df`` of all documents. Of these words, the ``max_features`` most frequent are kept.
+            most the share ``max_df`` of all documents. Among these words, the ``max_features`` most frequent are kept.
         word_counts : {"raw", "presence", "log"}, optional
             Count that is stored for a word that occurs n times in a document: n ("raw", the default), 1 ("presence") or
             1 + floor(log2 n) ("log").
         missing : codes, optional
             Further texts and numbers that stand for a missing value, such as ``["unknown", -99]``. The default codes
-            are those of pandas (NA, N/A, NaN, null, None, ...); include "none" to turn these off. A text,
-            number, date or single name that equals a code is missing. A word within a text is not.
+            are those of pandas (NA, N/A, NaN, null, None, ...); include "none" to ignore the default codes. A text,
+            number, date or single name is missing if it equals a code. Words within a text are not compared with codes.
 
         Raises
         ------
@@ -334,21 +334,21 @@ class Corpus:
         text : str, optional
             Column of running text.
         bag : str, optional
-            Column whose cells are words, lists of words or dicts of counts. It is used instead of ``text``.
+            Column whose cells are words, lists of words or dicts of counts, in place of ``text``.
         contexts : list of columns, or ``{name: column}``, optional
-            Columns of numbers, dates, names or lists of names. Strings are taken as names; convert dates by
+            Columns of numbers, dates, names or lists of names. Strings are read as names; convert dates by
             ``pd.to_datetime``.
         labels, id : str, optional
-            Column of the true classes; column of the unique ids of the documents.
+            Column of the true classes, and column of unique document ids.
         keep : list of columns, optional
             Further columns for tables and reports.
         separator : str, optional
-            Separator of the names in a cell, such as ";". By default, a cell holds one name.
+            Separator of the names in a cell, such as ";". By default, a cell contains one name.
         embeddings : (J, D) matrix, optional
             Sentence embeddings of the documents (:meth:`with_embeddings`).
         like, tokenise, stop_words, min_letters, max_ngram, vocabulary, min_df, max_df, max_features, word_counts, \
         missing
-            As in :meth:`from_texts`. With ``like``, the columns default to those of the earlier data frame or import.
+            As in :meth:`from_texts`. With ``like``, the columns of the earlier data frame or import are the defaults.
 
         Raises
         ------
@@ -392,27 +392,27 @@ class Corpus:
     ) -> Corpus:
         """Build a corpus from an export of a reference manager or of a literature database.
 
-        A document is a record, and its text is the title and the abstract. Contexts are year, author, journal, keyword,
-        mesh and reference, as far as the file has them. ``documents`` has the id (DOI, else PMID) and the title.
-        Authors have the form "Surname, I.". Duplicates are left out: records with the same DOI or PMID, and records of
-        the same title, year and first author. What was left out or merged is logged as a warning.
+        Each record is a document, whose text is the title and the abstract. Contexts are year, author, journal,
+        keyword, mesh and reference, if the file contains them. ``documents`` has the id (DOI, else PMID) and the title.
+        Authors have the form "Surname, I.". Duplicates are left out: records with the same DOI or PMID, and records
+        with the same title, year and first author. A warning reports the records that were left out or merged.
 
         Parameters
         ----------
         path : path
-            RIS (.ris), BibTeX (.bib), PubMed (.xml, .nbib, .txt), Web of Science (.txt), OpenAlex (.jsonl), or CSV
-            with a title, authors and an abstract, such as that of Scopus (.csv). It may be compressed (.gz).
+            RIS (.ris), BibTeX (.bib), PubMed (.xml, .nbib, .txt), Web of Science (.txt), OpenAlex (.jsonl), or CSV with
+            a title, authors and an abstract, as exported by Scopus (.csv). The file may be compressed (.gz).
         like, stop_words, min_letters, max_ngram, min_df, max_df, max_features, word_counts
             As in :meth:`from_texts`.
         rare : list of "CONTEXT=N" or "CONTEXT=N:pool", optional
-            Values of a context in fewer than N documents are left out, or counted as one value (pool). By default, N is
-            2 for authors, keywords and references.
+            Rules for rare values: values of a context in fewer than N documents are left out, or counted as one value
+            (pool). By default, N is 2 for authors, keywords and references.
 
         Raises
         ------
         ValueError
-            If the file is no bibliography, is damaged or cut off (one sentence with file and line), or if arguments
-            contradict ``like``.
+            If the file is not a bibliography, is damaged or truncated (the message has the file and line), or if
+            arguments contradict ``like``.
 
         Examples
         --------
@@ -428,7 +428,7 @@ class Corpus:
 
         from mc2core.corpus.building import frames
 
-        # by its name: fits of the workflow do not depend on what reads files
+        # imported by name, so that fits of the workflow do not depend on the modules that read files
         reading = importlib.import_module("mc2core.corpus.readers.reading")
         options = {
             "min_letters": min_letters, "max_ngram": max_ngram, "min_df": min_df, "max_df": max_df,
@@ -440,10 +440,10 @@ class Corpus:
     def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
         """Concatenate the documents of several corpora in memory.
 
-        Columns are matched by name. The result has the words, context values and labels of all corpora; those of the
-        first corpus come first. If a corpus lacks a context or a column of ``documents``, the values are missing for
-        its documents. A standardised context has the units of the first corpus that contains it. ``imported`` is taken
-        from the first corpus.
+        Columns are matched by name. The result has the words, context values and labels of all corpora, in order of
+        first occurrence. If a corpus lacks a context or a column of ``documents``, the values are missing in its
+        documents. A standardised context has the units of the first corpus that contains this context. ``imported`` is
+        taken from the first corpus.
 
         Raises
         ------
@@ -455,7 +455,7 @@ class Corpus:
 
         return concatenate(cls, corpora)
 
-    # -- what it holds -------------------------------------------------------------------------------------
+    # -- contents ------------------------------------------------------------------------------------------
     @property
     def n_documents(self) -> int:
         """Number of documents J."""
@@ -468,7 +468,7 @@ class Corpus:
 
     @property
     def n_words(self) -> int:
-        """Size V of the vocabulary; for observations, their dimension D."""
+        """Number of words V or, for observations, number of coordinates D."""
         return self.content.shape[1] if self.observations is None else self.observations.shape[1]
 
     @property
@@ -478,7 +478,7 @@ class Corpus:
 
     @property
     def document_lengths(self) -> np.ndarray:
-        """(J,) int64: number of tokens of each document."""
+        """Number of tokens of each document, (J,) int64."""
         lengths, start = np.empty(self.n_documents, np.int64), self.content.indptr
         for first in range(0, self.n_documents, _ROWS):
             last = min(first + _ROWS, self.n_documents)
@@ -493,7 +493,7 @@ class Corpus:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The V words, or the names of the D columns of observations. Without names, ``w0``, ``w1``, ..."""
+        """The V words, or the names of the D columns of observations; ``w0``, ``w1``, ... if there are no names."""
         return placeholders(self.n_words) if self._vocabulary is None else self._vocabulary
 
     @property
@@ -522,7 +522,7 @@ class Corpus:
         return self._documents
 
     def set_index(self, index: Any) -> None:
-        """Set the :attr:`index` of the documents. Raises ValueError unless it has one entry per document."""
+        """Set the :attr:`index` of the documents. Raises ValueError unless ``index`` has one entry per document."""
         if index is not None and len(several("index", index)) != self.n_documents:
             size = f"the index has {counted(len(index), 'rows')}"
             raise ValueError(f"{size}, but the corpus has {counted(self.n_documents, 'documents')}")
@@ -539,13 +539,14 @@ class Corpus:
             yield from self._table.blocks(self.n_documents, _TABLE_ROWS)
 
     def missing(self, name: str) -> np.ndarray:
-        """Return a (J,) bool mask of the documents without a value (or any coordinate) of the context ``name``."""
+        """Return whether each document lacks a value (all coordinates of a vector) of the context ``name``, (J,)
+        bool."""
         context = self.contexts[name]
         return np.diff(context.indptr) == 0 if sp.issparse(context) else np.isnan(np.atleast_2d(context.T)).all(axis=0)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the content and contexts. Names have a digest of their own (:attr:`names_digest`)."""
+        """SHA-256 of the content and contexts. Names have a separate digest (:attr:`names_digest`)."""
         if self._digest is None:
             arrays: dict[str, Any] = {}
             for name, part in {
@@ -582,7 +583,7 @@ class Corpus:
         return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
 
     def _repr_html_(self) -> str:
-        """In a notebook: its sizes, its contexts, and the first documents."""
+        """Return the HTML that a notebook shows: numbers of documents and words, contexts, and the first documents."""
         from mc2core.base.pages import facts
 
         columns = CONTENT_KINDS.get(self.content_kind, "words")
@@ -596,7 +597,7 @@ class Corpus:
         return facts("Corpus", rows, "".join(tables))
 
     def _summarise_contexts(self) -> pd.DataFrame:
-        """A row for each context: its kind, how many documents have it, and its values: a range, or the commonest."""
+        """Return a table with the kind, the number of documents and the range or commonest values of each context."""
         import pandas as pd
 
         rows = []
@@ -616,7 +617,7 @@ class Corpus:
             rows.append((name, KINDS[kind], n, values))
         return pd.DataFrame(rows, columns=["context", "kind", "documents", "values"])
 
-    # -- parts of it ---------------------------------------------------------------------------------------
+    # -- subsets and changed copies ------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:
         """Return a corpus of selected documents, given as indices (the order is kept) or as a boolean mask."""
         rows = np.asarray(rows)
@@ -631,7 +632,7 @@ class Corpus:
             wrong = rows[(rows < 0) | (rows >= self.n_documents)][0]
             raise ValueError(f"document {wrong} is outside 0..{self.n_documents - 1}")
         rows = rows.astype(np.int64)
-        # what was checked once is not checked again: a mini-batch of 500 documents takes about a millisecond
+        # a copy is not checked again, so that a mini-batch of 500 documents takes about a millisecond
         part = copy.copy(self)
         part.content = take_rows(self.content, rows)
         if self.observations is not None:
@@ -645,9 +646,9 @@ class Corpus:
         return part
 
     def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
-        """Return a corpus of other documents with the columns of this corpus, without checking the documents.
+        """Return a corpus of other documents with the words and contexts of this corpus. The documents are not checked.
 
-        ``content`` is a (J, V) int32 CSR matrix; ``contexts`` must contain every context of this corpus, in the same
+        ``content`` is a (J, V) int32 CSR matrix. ``contexts`` must contain every context of this corpus, in the same
         form.
         """
         corpus = copy.copy(self)
@@ -659,8 +660,8 @@ class Corpus:
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
         """Return the same documents with other contexts.
 
-        Contexts of this corpus that are passed again keep their column names and units. Their data are shared, not
-        copied.
+        Contexts of this corpus that are passed again keep their names of values and their units. Their data are shared,
+        not copied.
         """
         changed = copy.copy(self)
         changed.contexts = {
@@ -680,14 +681,14 @@ class Corpus:
         """Return the same documents with sentence embeddings as the context ``embedding``.
 
         The vectors are scaled to length 1 and reduced to at most 20 principal components, each with variance 1. The
-        corpus and its fits store this reduction in ``imported``. ``MC2()`` uses the context by default. Its strength
-        then depends on the lengths of the documents.
+        corpus and its fits store this reduction in ``imported``. ``MC2()`` uses the context by default, with a strength
+        that depends on the lengths of the documents.
 
         Parameters
         ----------
         vectors : (J, D) matrix of numbers
-            One row per document. A row of NaN or of zeros is a missing vector. A memory-mapped matrix is not copied
-            whole.
+            One row per document. A row of NaN or of zeros is a missing vector. A memory-mapped matrix is read in
+            blocks.
         like : Corpus or Posterior, optional
             Corpus or fit whose stored reduction is applied to the vectors. By default, a new reduction is computed.
 
@@ -696,7 +697,7 @@ class Corpus:
         ValueError
             If the number of rows or columns is wrong, if a vector has infinite or missing numbers (the message names
             the document), if all vectors have the same direction, if ``like`` has no embeddings, or if the corpus has
-            another context of this name.
+            another context with the name ``embedding``.
         """
         from mc2core.corpus.embeddings import KEY, Projection, check_vectors, projection_of
 
@@ -715,8 +716,8 @@ class Corpus:
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
         """Return the corpus with a numeric context scaled to mean 0 and standard deviation 1.
 
-        Each coordinate of a vector is scaled separately. If ``like`` is given, its mean and standard deviation are
-        used; this is needed for test documents. :func:`mc2core.fit` standardises contexts automatically.
+        Each coordinate of a vector is scaled separately. Test documents need the mean and standard deviation of the
+        training corpus, which is given as ``like``. :func:`mc2core.fit` standardises contexts automatically.
         """
         values = self.contexts.get(name)
         if values is None or sp.issparse(values):
@@ -756,9 +757,9 @@ class Corpus:
         return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
 
     def batches(self, size: int, seed: int, epoch: int, first: int = 0) -> Iterator[np.ndarray]:
-        """Yield the indices of all documents in random order, in arrays of ``size`` (the last may be smaller).
+        """Yield the indices of all documents in random order, in arrays of ``size`` indices (the last may be smaller).
 
-        The first ``first`` arrays are skipped, so that an interrupted pass can be resumed.
+        The order depends on ``seed`` and ``epoch``. To resume an epoch, ``first`` arrays are skipped.
         """
         size = whole("size", size)
         from mc2core.compute import streams
@@ -769,7 +770,7 @@ class Corpus:
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Save the corpus in ``folder`` (arrays as .npy, tables as text). A corpus that is already there is replaced.
+        """Save the corpus in ``folder`` (arrays as .npy, tables as text), and replace a corpus in this folder.
 
         Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
         """
@@ -783,9 +784,9 @@ class Corpus:
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
         """Open a saved corpus. Its arrays and its table of documents stay on disk (memory-mapped).
 
-        If the folder is later replaced or extended, the opened corpus does not change. Sizes, columns and the sum of
-        counts are checked. If ``verify`` is True, the digest of each file is checked too. Raises ValueError if data are
-        missing, changed or out of range.
+        If the folder is later replaced or extended, the opened corpus does not change. Shapes, column indices and the
+        sum of counts are checked. If ``verify`` is True, the digest of each file is also checked. Raises ValueError if
+        data are missing, changed or out of range.
         """
         corpus, stored = cls.__new__(cls), files.load(folder, verify)
         fields = stored._asdict()

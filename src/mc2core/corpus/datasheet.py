@@ -1,4 +1,4 @@
-"""The datasheet of a corpus: contents, parts left out and why, next to the counts that the paper prints."""
+"""The datasheet of a corpus: its contents, the parts left out with reasons, and the counts that a paper reports."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import CONTENT_KINDS
 from mc2core.corpus.row_blocks import count_columns
 
-#: names of words and of values that a sheet shows
+#: largest number of words, and of values of a context, that a datasheet shows
 _MAX_FREQUENT = 10
 PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
 
 
 @dataclass(frozen=True)
 class PaperCount:
-    """A count that a paper prints, as it prints it ("1.1 million"), and where."""
+    """A count as a paper prints it, such as "1.1 million", and its source in the paper."""
 
     count: str
     source: str
 
 
 def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, PaperCount]:
-    """Read the rows of one dataset from a CSV of ``PAPER_COLUMNS``; returns ``{quantity: count and source}``.
+    """Return the counts that papers report for a dataset, by quantity, from a CSV with the columns ``PAPER_COLUMNS``.
 
-    Raises ValueError for another header, a row of another length, or a duplicate quantity.
+    Raises ValueError if the header or the length of a row is wrong, or if a quantity occurs twice.
     """
     path = Path(path)
     counts: dict[str, PaperCount] = {}
@@ -50,11 +50,13 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
 
 
 def quantities(corpus: Corpus) -> dict[str, str]:
-    """Return the entries of a datasheet: sizes, contexts, labels, and mean and sd of each number of observations.
+    """Return the entries of a datasheet as texts, by quantity.
 
-    A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
-    values there are, how many a document has, and the share of documents without any; numeric contexts give their
-    range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
+    The entries describe numbers of documents, words and tokens, the most frequent words, contexts and labels. For
+    observations, the mean and sd of each coordinate replace the words. If ``documents`` has a column "part" (an
+    official split), the documents of each part are counted. For a context of counts, the entries are the number of
+    values, the mean number of values per document and the most frequent values. For a context of numbers, the entry is
+    the range in the original unit. The share of missing values is given for all contexts.
     """
     lengths = corpus.document_lengths
     singular, columns, tokens = "word", "words", "tokens"
@@ -102,7 +104,7 @@ def quantities(corpus: Corpus) -> dict[str, str]:
 
 
 def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
-    """Return the names with the highest numbers, such as "ann (12), bob (7)"; of equal ones the first."""
+    """Return the names with the highest numbers as a text such as "ann (12), bob (7)"."""
     places = np.argsort(-numbers, kind="stable")[:_MAX_FREQUENT].tolist()
     shown = {index: " ".join(names[index].split()) for index in places if numbers[index]}
     listed = ", ".join(
@@ -127,17 +129,29 @@ def write(
     files: Mapping[str, Mapping[str, int]] | None = None,
     new: Sequence[str] = (),
 ) -> None:
-    """Write ``datasheet.md``, whole or not at all.
+    """Write the datasheet ``path`` as Markdown.
 
     Parameters
     ----------
-    source : where the data came from: "real, ...", "real excerpt, ...", "simulated, ...".
-    dropped : what the reader left out; nothing at all is said as such.
-    warnings : what a reader of the figures must know, such as a truncated file that was accepted.
-    paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too. Nothing: the table has
-        no columns for it.
-    new : what was added to an earlier corpus, or to the words and values of one; nothing: no such list.
-    notes : how things were counted. files : what was in each file, ``{file: {what: number}}``.
+    path : path
+        File to write. An old file is replaced only when the new file is complete.
+    title : str
+        Heading of the datasheet.
+    source : str
+        Origin of the data, such as "real, ...", "real excerpt, ..." or "simulated, ...".
+    corpus : Corpus
+    dropped : sequence of Dropped
+        Parts that the reader left out. If nothing was left out, the datasheet reports "Nothing."
+    warnings : sequence of str
+        Facts that affect the figures, such as a truncated file that was accepted.
+    paper : mapping, optional
+        Counts of :func:`read_paper_counts`, which are shown next to the counts of the corpus.
+    notes : sequence of str
+        Sentences on the rules of counting.
+    files : mapping, optional
+        Counts in each file, by file and quantity.
+    new : sequence of str
+        Documents, words and values that were added to an earlier corpus.
     """
     ours, paper = quantities(corpus), paper or {}
     names = [*ours, *(name for name in paper if name not in ours)]

@@ -1,7 +1,7 @@
-"""Sentence embeddings as a context: their directions, reduced to principal components of unit variance.
+"""Sentence embeddings as a context: vectors of length 1, reduced to principal components of unit variance.
 
-The projection is stored with the corpus and its fits, in ``imported``, so that vectors of new documents are reduced in
-the same way.
+The projection is stored with the corpus and its fits, in ``imported``, so that embeddings of new documents are reduced
+in the same way.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from mc2core.corpus.checks import check_context_name
 if TYPE_CHECKING:
     from mc2core.corpus.corpus import Corpus
 
-#: key of ``Corpus.imported``, and the name of the context
+#: key of the projection in ``Corpus.imported``, and default name of the context
 KEY, NAME = "embeddings", "embedding"
 #: largest number of components (docs/notes/embeddings.md)
 MAX_COMPONENTS = 20
-#: largest length of a vector: principal components of longer vectors need gigabytes
+#: largest number of coordinates of an embedding; principal components of longer vectors need gigabytes
 MAX_LENGTH = 16_384
 _BLOCK = 4096  # number of vectors with a float64 copy at a time
 _NEGLIGIBLE = 1e-9  # share of the largest variance: smaller variances are rounding errors
 
 
 class Projection(NamedTuple):
-    """Projection of embeddings to the numbers of a context: ``(x / |x| - centre) @ basis``.
+    """Projection of an embedding x to the d components of a context: ``(x / |x| - centre) @ basis``.
 
-    ``name`` is the name of the context; ``centre`` (D,) and ``basis`` (D, d) are float32; ``explained`` is the share of
-    the variance in the d components.
+    ``name`` is the name of the context. ``centre`` (D,) and ``basis`` (D, d) are float32. ``explained`` is the share of
+    the variance that the d components explain.
     """
 
     name: str
@@ -43,13 +43,13 @@ class Projection(NamedTuple):
 
     @classmethod
     def from_vectors(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
-        """Principal components of (n, D) ``vectors``, as checked by :func:`check_vectors`.
+        """Compute the projection to the principal components of ``vectors`` (n, D), checked by :func:`check_vectors`.
 
         Raises ValueError if all vectors have the same direction.
         """
         length = vectors.shape[1]
         total, products, n = np.zeros(length), np.zeros((length, length)), 0
-        with thread_budget(1):  # sums in one order
+        with thread_budget(1):  # fixes the order of sums
             for _, rows in _directions(vectors):
                 total += rows.sum(axis=0)
                 products += rows.T @ rows
@@ -66,14 +66,14 @@ class Projection(NamedTuple):
             raise ValueError(f"embeddings: the vectors of all {n:,} documents point in the same direction")
         components = components[:, axes]
         largest = np.abs(components).argmax(axis=0)
-        components *= np.sign(components[largest, np.arange(len(axes))])  # which of two signs is no matter of libraries
+        components *= np.sign(components[largest, np.arange(len(axes))])  # signs must not depend on libraries
         basis = components / np.sqrt(variance[axes])
         explained = float(variance[axes].sum()) / sum_of_all
         return cls(name, centre.astype(np.float32), basis.astype(np.float32), round(explained, 6))
 
     @property
     def length(self) -> int:
-        """Number D of coordinates of an embedding."""
+        """Number of coordinates D of an embedding."""
         return len(self.centre)
 
     @property
@@ -83,8 +83,10 @@ class Projection(NamedTuple):
         return sd
 
     def apply(self, vectors: Any) -> np.ndarray:
-        """Return (n, d) float64 components of (n, D) vectors; NaN for a missing vector. Raises ValueError as
-        :func:`check_vectors`."""
+        """Return the components of each of ``vectors`` (n, D), (n, d) float64, NaN for missing vectors.
+
+        Raises ValueError if the vectors are invalid (:func:`check_vectors`) or have another length.
+        """
         checked = check_vectors(vectors)
         if checked.shape[1] != self.length:
             size = counted(checked.shape[1], "numbers")
@@ -93,7 +95,7 @@ class Projection(NamedTuple):
         centre, basis = self.centre.astype(np.float64), np.ascontiguousarray(self.basis, dtype=np.float64)
         with thread_budget(1):
             for documents, rows in _directions(checked):
-                # einsum: a document's numbers do not depend on how many others there are
+                # with einsum, the result for a document does not depend on the number of other documents
                 reduced[documents] = np.einsum("nd,dk->nk", rows - centre, basis)
         return reduced
 
@@ -106,9 +108,9 @@ class Projection(NamedTuple):
 
 
 def projection_of(imported: Mapping[str, Any] | None) -> Projection | None:
-    """Return the projection that :meth:`Projection.stored` left in ``imported``; None without embeddings.
+    """Return the projection that is stored in ``imported``; None without embeddings.
 
-    Raises ValueError for damage.
+    Raises ValueError if the stored projection is damaged.
     """
     stored = (imported or {}).get(KEY)
     if stored is None:
@@ -129,9 +131,9 @@ def projection_of(imported: Mapping[str, Any] | None) -> Projection | None:
 
 
 def directions_of(corpus: Corpus, names: Collection[str], imported: Mapping[str, Any] | None) -> np.ndarray | None:
-    """Return the embeddings of documents as directions in the space of the components, (J, d); 0 if missing.
+    """Return the reduced embeddings of documents, unscaled components divided by their length, (J, d), 0 if missing.
 
-    None unless the embeddings, as ``imported`` names them, are among the contexts ``names`` and in the corpus.
+    The result is None unless the context of embeddings is in ``names`` and in the corpus.
     """
     projection = projection_of(imported)
     if projection is None or projection.name not in names or projection.name not in corpus.contexts:
@@ -143,8 +145,10 @@ def directions_of(corpus: Corpus, names: Collection[str], imported: Mapping[str,
 
 
 def check_reduction(corpus: Corpus, known: Mapping[str, Any] | None, names: Collection[str], what: str) -> None:
-    """Raise ValueError if embeddings among the contexts ``names`` of ``corpus`` were not reduced like those of
-    ``what``, whose ``imported`` has the reduction ``known``.
+    """Raise ValueError if the embeddings of ``corpus`` were not reduced by the projection ``known``.
+
+    Embeddings are checked only if their context is in ``names``. ``what`` is the corpus or model with the projection
+    ``known``, for the message.
     """
     record = (corpus.imported or {}).get(KEY)
     name = (known or record or {}).get("name")
@@ -160,8 +164,8 @@ def check_reduction(corpus: Corpus, known: Mapping[str, Any] | None, names: Coll
 def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
     """Return ``vectors`` as an (n, D) array without copying.
 
-    Raises ValueError unless it is a matrix of numbers with one row for each of ``rows`` documents. Values are checked
-    when rows are read.
+    Raises ValueError unless ``vectors`` is a matrix of numbers with ``rows`` rows. Values are checked when rows are
+    read.
     """
     try:
         array = np.asarray(vectors)
@@ -182,8 +186,10 @@ def check_vectors(vectors: Any, rows: int | None = None) -> np.ndarray:
 
 
 def _directions(vectors: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield numbers of documents and their (n, D) float64 vectors of length 1, in blocks. Missing vectors and zeros,
-    which have no direction, are left out. Raises ValueError with the document if a vector is infinite or incomplete.
+    """Yield indices of documents and their vectors scaled to length 1, (n, D) float64, in blocks.
+
+    Missing vectors and zeros, which have no direction, are left out. Raises ValueError, with the document, if a vector
+    has infinite numbers or only some missing numbers.
     """
     for first in range(0, len(vectors), _BLOCK):
         rows = np.asarray(vectors[first : first + _BLOCK], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The folder of a saved corpus: arrays as .npy, tables as text, and corpus.json, which describes and signs them."""
+"""The folder of a saved corpus: arrays as .npy, tables as text, and corpus.json with descriptions and digests."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from mc2core.corpus.checks import (
     csr_of,
 )
 
-# pandas is imported where it is used: it takes longer to load than all else
+# pandas is imported on use, because it takes long to load
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = "mc2core corpus 1"
-#: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
+#: pattern of the names of files that ``Corpus.save`` and ``mc2 import`` write to the folder of a corpus
 CORPUS_FILES = (
     r"corpus\.json|index\.csv|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
     r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
 _META = "corpus.json"
-_LOADS = 3  # attempts to load a folder that another process replaces meanwhile
-_CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
+_LOADS = 3  # number of attempts to load a folder that another process replaces meanwhile
+_CHUNK = 1 << 18  # number of entries that are checked together, which stay in the processor's cache
 _LARGEST = 2**31 - 1
 
 
 class Stored(NamedTuple):
-    """The contents of a folder, named as the attributes of a corpus; ``digest`` is the digest of these contents."""
+    """The contents of a folder. The fields have the names of the attributes of a corpus."""
 
     content: sp.csr_matrix
     observations: np.ndarray | None
@@ -61,7 +61,7 @@ class Stored(NamedTuple):
 
 
 def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
-    """Write a corpus to ``folder``, in place of the corpus that is there.
+    """Write a corpus to ``folder``, and replace a corpus in this folder.
 
     Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
     """
@@ -104,7 +104,7 @@ def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
             if column is not None:
                 write_names(new / f"{name}.txt", column)
         if len(documents.columns):
-            # quoted, or a carriage return in a title would end the row
+            # texts are quoted, because a carriage return in a title would end the row
             documents.to_csv(new / "documents.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
         if corpus.index is not None:
             labels_of_rows = corpus.index if _is_plain(corpus.index) else corpus.index.map(str)
@@ -166,7 +166,7 @@ def _open(folder: Path, meta: Mapping[str, Any], verify: bool) -> Stored:
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
 def _shape_of(context: Context) -> Any:
-    """Return the shape of counts, the length of vectors, or None for numbers."""
+    """Return the shape of a matrix of counts, the length of vectors, or None for numbers."""
     return list(context.shape) if sp.issparse(context) else context.shape[1] if context.ndim == 2 else None
 
 
@@ -199,13 +199,13 @@ def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matr
 
 
 def check_entries(name: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, n_columns: int) -> None:
-    """Raise ValueError unless the column indices of each row increase strictly within 0..n_columns-1 and counts are 1
-    or more.
+    """Raise ValueError unless the entries of a CSR matrix are valid.
 
-    All entries are read once; 60 million entries take 0.4 s if they are in the page cache.
+    In each row, column indices must increase strictly from at least 0 to at most ``n_columns`` - 1. Counts must be at
+    least 1. All entries are read once; 60 million entries take 0.4 s if they are in the page cache.
     """
     for first in range(0, len(indices), _CHUNK):
-        # one more, for the step to the next chunk
+        # one more entry, to compare with the first entry of the next chunk
         columns = np.asarray(indices[first : first + _CHUNK + 1])
         counts = np.asarray(data[first : first + _CHUNK])
         lowest, highest = int(columns.min()), int(columns.max())
@@ -232,9 +232,9 @@ def _row(indptr: np.ndarray, entry: int) -> int:
 
 
 def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    """Open a context, memory-mapped and checked.
+    """Open a context, memory-mapped, and check its values.
 
-    ``shape`` is the shape of counts, the length of vectors, or None for numbers.
+    ``shape`` is the shape of a matrix of counts, the length of vectors, or None for numbers.
     """
     is_vector = isinstance(shape, int) and not isinstance(shape, bool) and 0 < shape <= _LARGEST
     if shape is not None and not is_vector:
@@ -249,9 +249,9 @@ def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
 
 
 def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> tuple[np.ndarray, str]:
-    """Return the (N, D) float64 observations, memory-mapped, and their kind, which ``described`` states.
+    """Return the observations, (N, D) float64, memory-mapped, and their kind, which ``described`` contains.
 
-    Raises ValueError if a value is not of that kind, or if ``content`` does not have one column per observation.
+    Raises ValueError if a value is not of this kind, or if ``content`` does not have one column per observation.
     """
     if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
         raise ValueError(f"{folder}/{_META}: observations must have the keys kind and length; found {described!r}")
@@ -266,7 +266,7 @@ def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> t
 
 
 def load_labels(folder: Path, rows: int, shape: Any) -> Context:
-    """Open the labels. ``shape`` is the shape of a membership matrix, or "one" if each document has a single label."""
+    """Open the labels. ``shape`` is the shape of the membership matrix, or "one" if each document has one label."""
     if shape != "one":
         return load_context(folder, "labels", rows, shape)
     labels = _map_array(folder / "labels.npy", np.int64, rows)
@@ -294,7 +294,8 @@ def write_names(path: Path, names: Sequence[str]) -> None:
 
 
 def read_names(path: Path, length: int | None) -> list[str]:
-    """Read a file of :func:`write_names`. Raises ValueError if it is missing or damaged, or lacks ``length`` lines."""
+    """Read a file of :func:`write_names`. Raises ValueError if it is missing, damaged, or does not have ``length``
+    lines."""
     try:
         names = path.read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -315,7 +316,7 @@ class DocumentTable(NamedTuple):
 
     @classmethod
     def mapped(cls, path: Path, dtypes: Mapping[str, str]) -> DocumentTable:
-        """Map the file: it stays readable if the folder is replaced. Raises ValueError if it is missing or empty."""
+        """Memory-map a file, which stays readable if the folder is replaced. Raises ValueError if it is missing."""
         try:
             return cls(path, np.memmap(path, np.uint8, "r"), dtypes)
         except FileNotFoundError:
@@ -324,7 +325,7 @@ class DocumentTable(NamedTuple):
             raise ValueError(f"{path} is damaged: {error}") from error
 
     def blocks(self, rows: int, together: int) -> Iterator[pd.DataFrame]:
-        """Yield blocks of ``together`` rows with the types that they were saved with.
+        """Yield blocks of ``together`` rows, with the saved types of the columns.
 
         Raises ValueError if the file is damaged or does not have ``rows`` rows.
         """
@@ -351,10 +352,10 @@ class DocumentTable(NamedTuple):
 
 
 def _is_plain(index: Any) -> bool:
-    """Whether an index can be read back with its type from text; others are stored as text."""
+    """Return whether the type of an index can be restored from text; other indices are restored as texts."""
     kind = getattr(index.dtype, "kind", "O")
     dtype = str(index.dtype)
-    is_date = dtype.startswith("datetime64[") and "," not in dtype  # without a time zone
+    is_date = dtype.startswith("datetime64[") and "," not in dtype  # dates without a time zone
     return index.nlevels == 1 and (kind in "iuf" or is_date or dtype in ("str", "string"))
 
 
@@ -374,7 +375,7 @@ def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
 
 
 class _Bytes(io.RawIOBase):
-    """A file of bytes in an array, without a copy."""
+    """A read-only file object on the bytes of an array, without a copy."""
 
     def __init__(self, data: np.ndarray) -> None:
         self._data, self._at = data.data, 0
@@ -390,7 +391,7 @@ class _Bytes(io.RawIOBase):
 
 
 def taken(blocks: Iterable[pd.DataFrame], rows: np.ndarray) -> pd.DataFrame:
-    """Return the given rows of a table, in their order; ``blocks`` are its rows, one block after another."""
+    """Return the rows ``rows`` (n,) of a table, in this order. ``blocks`` are the consecutive blocks of the table."""
     import pandas as pd
 
     order, parts, first = np.argsort(rows, kind="stable"), [], 0
@@ -414,7 +415,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
 def read_meta(folder: Path) -> dict[str, Any]:
     """Read corpus.json. Raises ValueError if a field is missing or has the wrong type.
 
-    "files" and "checksum" are absent from corpora that were saved before these fields existed.
+    The fields "files" and "checksum" may be absent, because older corpora do not have them.
     """
     if not (folder / _META).is_file():
         raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
@@ -445,7 +446,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
-    """Whether corpus.json is still the one that was read."""
+    """Return whether corpus.json has not changed since it was read as ``meta``."""
     try:
         return bool(storage.read_json(folder / _META) == meta)
     except (OSError, ValueError):
@@ -453,7 +454,7 @@ def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
 
 
 def _no_corpus(folder: Path) -> str:
-    """What it is instead."""
+    """Return a phrase on why ``folder`` is not the folder of a corpus."""
     if folder.is_file():
         return "it is a file; mc2 import makes the folder of a corpus of documents"
     is_fit = (folder / "posterior.npz").is_file()
@@ -461,7 +462,7 @@ def _no_corpus(folder: Path) -> str:
 
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
-    """Raise ValueError if corpus.json was changed, or if the counts do not have the sum that it states."""
+    """Raise ValueError if corpus.json was changed, or if the sum of counts is not the sum in corpus.json."""
     recorded = meta.get("n_tokens", n_tokens)
     if recorded != n_tokens:
         tokens = counted(n_tokens, "tokens")

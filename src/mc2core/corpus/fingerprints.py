@@ -1,6 +1,6 @@
-"""Fingerprints of ids, which show whether a document was used before. Documents without ids have none.
+"""Fingerprints of document ids, which show whether a document was used before.
 
-Words and contexts are not compared, because two different documents may have the same.
+Words and contexts are not used, because two different documents may have the same words and contexts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def fingerprints_of(corpus: Corpus) -> np.ndarray | None:
-    """Return one number per document, (J,) int64, equal for equal ids; None if the documents have no ids.
+    """Return the fingerprint of each document's id, (J,) int64; None if the documents have no ids.
 
-    The id is in the id column of the import, or else in the column ``id`` of ``documents``. Two different ids have the
-    same fingerprint with probability 2^-64.
+    Ids are in the id column of the import, or else in the column ``id`` of ``documents``. Equal ids have equal
+    fingerprints. Two different ids have the same fingerprint with probability 2^-64.
     """
     column = (corpus.imported or {}).get("settings", {}).get("id", "id")
     fingerprints = []

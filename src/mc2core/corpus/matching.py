@@ -1,7 +1,7 @@
-"""Whether a corpus matches a model: the same words, context columns and units; and conversions that make it match.
+"""Check that a corpus has the words and contexts of a model, and convert its contexts to the units of the model.
 
-Names are compared, not only sizes, because columns with another meaning would give wrong scores and clusters without an
-error.
+Names are compared, not only numbers of columns. Otherwise, columns with another meaning would give wrong scores and
+clusters without an error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from mc2core.corpus import Corpus
 
 logger = logging.getLogger(__name__)
-#: differences that a message shows
+#: largest number of differences that a message shows
 _SHOWN = 3
 _HELP = "mc2 import --like and, in Python, Corpus.from_dataframe(like=model) read documents in the columns of a model"
 _OWN_UNIT = (0.0, 1.0)
 
 
 def named(names: Sequence[str] | None) -> list[str] | None:
-    """Return ``names`` as a list; None if there are none, or only the placeholders of a corpus without a vocabulary."""
+    """Return ``names`` as a list; None if there are no names, or only the placeholders of words without names."""
     if names is None or not len(names):
         return None
     if names[0] == placeholders(1)[0] and list(names) == placeholders(len(names)):
@@ -46,19 +46,26 @@ def check_columns(
     n_found: int,
     is_fitted: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Compare the columns of a model with those of a corpus.
+    """Check that a corpus has the same columns as a model.
+
+    If the model or the corpus has no names of columns, only the numbers of columns are compared, and a warning is
+    logged once.
 
     Parameters
     ----------
-    subject, what : of the message, "the corpus" and "words", or "context 'author'" and "columns".
-    fitted, found : names of the model's and of the corpus' columns; None or placeholders where they have no names:
-        sizes are compared then, and a warning is logged, once.
-    is_fitted : whether the corpus is the fitted one; without any names, there is no warning then.
+    subject, what : str
+        Words for messages, such as "the corpus" and "words", or "context 'author'" and "columns".
+    fitted, found : sequence of str or None
+        Names of the columns of the model and of the corpus; None or placeholders if columns have no names.
+    n_fitted, n_found : int
+        Number of columns of the model and of the corpus.
+    is_fitted : callable
+        Function that returns whether the corpus is the fitted corpus, for which no warning is needed.
 
     Raises
     ------
     ValueError
-        If the number or the names of columns differ; the message has the first difference, with its number from 0.
+        If the number or the names of columns differ. The message has the first differences.
     """
     one, other = named(fitted), named(found)
     is_same = found is not None and fitted is not None and list(fitted) == list(found)
@@ -88,7 +95,7 @@ def _show(name: str | None) -> str:
 
 @functools.cache
 def _warn(message: str) -> None:
-    """Log a warning, each one once in a process."""
+    """Log a warning once per process."""
     logger.warning(message)
 
 
@@ -100,9 +107,9 @@ def check_length(name: str, found: int, what: str, known: int) -> None:
 
 
 def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:
-    """Return ``corpus`` with the contexts ``names`` of numbers and vectors in the given units.
+    """Return ``corpus`` with its contexts of numbers and vectors in ``names`` converted to the given units.
 
-    ``units`` : {name: (mean, sd)} as in a corpus; a context without an entry keeps its original unit.
+    ``units`` is {name: (mean, sd)}, as in a corpus. A context without an entry is converted to the original unit.
     """
     moved = {}
     for name in names:
@@ -120,9 +127,9 @@ def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) ->
 
 
 def as_stored(part: Corpus, whole: Corpus) -> Corpus:
-    """Return ``part`` of the corpus ``whole`` with arrays of the same types, for which kernels are compiled.
+    """Return ``part``, a subset of ``whole``, with arrays of the same types, for which kernels are already compiled.
 
-    A memory-mapped corpus has read-only arrays and wide row pointers, but its subsets do not.
+    The types differ if ``whole`` is memory-mapped: its arrays are read-only and have 64-bit row pointers.
     """
     pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
     for table, stored in pairs:

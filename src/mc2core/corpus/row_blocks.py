@@ -1,7 +1,7 @@
-"""Matrices of counts that may be larger than memory: numbers in temporary files, and rows in blocks.
+"""Matrices of counts that may be larger than memory.
 
-Small data stay in memory. Larger data are in unnamed temporary files in the folder ``TMPDIR``, and their arrays are
-memory-mapped, so that the system may drop pages.
+Small matrices stay in memory. Larger matrices are stored in unnamed temporary files in the folder ``TMPDIR``, with
+memory-mapped arrays, and are processed in blocks of rows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from mc2core.base import storage
 from mc2core.corpus.checks import Context, csr_of
 
-# numbers that are held in memory, 32 MB
+# largest number of values in memory, 32 MB
 _MAX_HELD = 1 << 23
-# entries of a block of rows, about
+# approximate number of entries in a block of rows
 _BLOCK = 1 << 20
 
 
@@ -52,7 +52,7 @@ class Growing:
         self._buffer = array("i")
 
     def all(self) -> np.ndarray:
-        """Return all numbers so far, (n,) int32."""
+        """Return all appended numbers, (n,) int32."""
         if self._file is None:
             return np.array(self._buffer, np.int32)
         self._write()
@@ -60,9 +60,9 @@ class Growing:
 
 
 def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) -> sp.csr_matrix:
-    """Apply a row-wise ``function`` to CSR matrices with equal numbers of rows; returns canonical int32 counts.
+    """Return the result of a row-wise ``function`` of CSR matrices with equal numbers of rows, canonical int32 CSR.
 
-    It gets copies of the rows, in blocks if the matrices are large.
+    ``function`` is called with copies of the rows, in blocks if the matrices are large.
     """
     if sum(one.nnz for one in matrices) <= _MAX_HELD:
         return function(*(_copy_rows(one, 0, one.shape[0]) for one in matrices))
@@ -81,7 +81,7 @@ def by_rows(function: Callable[..., sp.csr_matrix], *matrices: sp.csr_matrix) ->
 
 
 def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
-    """First and last rows of blocks, at least one."""
+    """Yield the first row of each block and the row after its last row. A block has at least one row."""
     n_rows = matrices[0].shape[0]
     ends = np.asarray(sum(one.indptr.astype(np.int64) for one in matrices))
     first = 0
@@ -92,7 +92,7 @@ def _blocks(matrices: tuple[sp.csr_matrix, ...]) -> Iterator[tuple[int, int]]:
 
 
 def _copy_rows(matrix: sp.csr_matrix, first: int, last: int) -> sp.csr_matrix:
-    """Rows first..last-1, copied."""
+    """Return a copy of the rows from ``first`` to ``last`` - 1."""
     start, end = matrix.indptr[first], matrix.indptr[last]
     indptr = (matrix.indptr[first : last + 1] - start).astype(np.int32)
     return csr_of(indptr, np.array(matrix.indices[start:end]), np.array(matrix.data[start:end]), matrix.shape[1])
@@ -109,9 +109,9 @@ def count_columns(matrix: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
-    """Return ``matrix[rows]`` of a CSR matrix, reading only those rows.
+    """Return ``matrix[rows]`` of a CSR matrix, and read only these rows.
 
-    SciPy's own indexing first converts the indices to one type, which reads the whole of a memory-mapped matrix.
+    SciPy's indexing may first convert all indices to another type, which reads all of a memory-mapped matrix.
     """
     start = matrix.indptr[rows].astype(np.int64)
     length = matrix.indptr[rows + 1].astype(np.int64) - start
@@ -126,10 +126,10 @@ def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
 
 
 def take(context: Context, rows: np.ndarray) -> Context:
-    """Return some rows of a context."""
+    """Return the rows ``rows`` of a context."""
     return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
 
 
 def with_columns(counts: sp.csr_matrix, columns: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    """Return ``counts`` with each column i as column ``columns[i]`` of ``n_columns``; all counts are shared."""
+    """Return ``counts`` with column i moved to column ``columns[i]`` of ``n_columns``; the counts are not copied."""
     return sp.csr_matrix((counts.data, columns[counts.indices], counts.indptr), shape=(counts.shape[0], n_columns))

@@ -1,4 +1,4 @@
-"""Parts of a corpus: a fixed half of its documents, documents without contexts, counts alone."""
+"""Parts of a corpus: a fixed half of its documents, documents without contexts, words and contexts alone."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.corpus.corpus import Corpus
 
-#: defaults are chosen on the first half of a labelled corpus, figures are reported of the second
+#: halves of a labelled corpus: defaults are chosen on the first half, and figures are reported on the second
 HALVES = ("validation", "report")
 
 
 def half(corpus: Corpus, which: str) -> Corpus:
-    """Return the documents of one of HALVES, in order, with all words and names of the corpus.
+    """Return one half of the documents, "validation" or "report", in order, with all words and names of the corpus.
 
-    Documents are ranked by the SHA-256 of their ids (column ``id`` of ``documents``, as UTF-8): the first J // 2 are
-    "validation", the others "report". So the halves depend neither on a seed nor on the order of documents.
+    Documents are ranked by the SHA-256 of their ids (column ``id`` of ``documents``, as UTF-8). The first J // 2
+    documents are "validation", and the other documents "report". The halves therefore depend neither on a seed nor on
+    the order of documents.
 
-    Raises ValueError if there is no such half, no column ``id``, or fewer than two documents.
+    Raises ValueError if ``which`` is another name, or if the corpus has no column ``id`` or fewer than two documents.
     """
     if which not in HALVES:
         raise ValueError(f"half is {which!r}; it must be one of {', '.join(HALVES)}")
@@ -38,13 +39,13 @@ def half(corpus: Corpus, which: str) -> Corpus:
 
 
 def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
-    """Return the corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
+    """Return the corpus with all contexts missing in round(share * J) random documents (ICML14, table 3).
 
     Documents are drawn with ``seed``. The documents of a smaller share are also among the documents of a larger share.
-    Their numbers and vectors become NaN, and their rows of counts become empty. With share 1, contexts exist but are
+    Missing numbers and vectors become NaN, and missing counts become empty rows. With share 1, contexts exist but are
     missing in all documents, so an engine learns nothing from them.
 
-    Raises ValueError for a share outside 0..1 or a negative seed.
+    Raises ValueError if the share is not between 0 and 1, or if the seed is negative.
     """
     check_share(share)
     order = streams.generator(seed, "missing contexts").permutation(corpus.n_documents)
@@ -61,9 +62,9 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
 
 
 def has_known_id(before: Corpus, new: Corpus) -> np.ndarray:
-    """Return a (J,) bool array: whether each document of ``new`` has the id of a document of ``before``.
+    """Return whether each document of ``new`` has the id of a document of ``before``, (J,) bool.
 
-    Ids are in the column that the import of ``before`` names. All are False if one of the corpora lacks this column.
+    Ids are in the id column of the import of ``before``. All values are False if either corpus lacks this column.
     """
     column = (before.imported or {}).get("settings", {}).get("id")
     if column not in before.documents or column not in new.documents:

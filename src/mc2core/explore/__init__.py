@@ -1,1 +1,1 @@
-"""Present the results of a fit: tables, and an HTML report of them."""
+"""Tables, plots and the HTML report of a fit."""

@@ -1,4 +1,7 @@
-"""Agreement of samples: which clusters and topics also occur in the other samples of a posterior."""
+"""Agreement of samples: which clusters and topics also occur in the other samples of a posterior.
+
+A node is a cluster of a described clustering (:class:`mc2core.explore.description.Description`).
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,19 @@ from mc2core.families.contents import Contents
 from mc2core.posterior import Posterior
 
 MIN_JACCARD = 0.5
-"""Smallest Jaccard index, corrected for chance, with which clusters of a sample match a cluster (Hennig, 2007)."""
+"""Smallest Jaccard index, corrected for chance, at which a node occurs in a sample (Hennig, 2007)."""
 MIN_OVERLAP = 0.5
-"""Smallest Bhattacharyya coefficient with which two topics of observations count as the same."""
+"""Smallest Bhattacharyya coefficient at which two topics of observations count as the same topic."""
 N_COMPARED = 10
-"""Number of likeliest words of a topic. A sample has the topic if one of its topics shares half of these words."""
+"""Number of likeliest words of a topic. A topic occurs in a sample if a topic of the sample has half of these words."""
 _NUMBERS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 
 
 def found_clusters(description: Description) -> np.ndarray:
-    """Return (S, nodes) bool: whether each node occurs in a sample (:attr:`Description.of_samples`) as one or several
-    clusters.
+    """Return whether each node occurs in each sample of :attr:`Description.of_samples`, (S, nodes) bool.
 
-    The clusters of a sample that have more than half of their documents in the node are united. The node occurs in the
-    sample if the Jaccard index of the node and this union, corrected for chance, is at least MIN_JACCARD.
+    Clusters of a sample are united if more than half of their documents are in the node. The node occurs in the sample
+    if the Jaccard index of the node and this union, corrected for chance, is at least MIN_JACCARD.
     """
     size, n = np.diff(description.documents_of.indptr), max(description.corpus.n_documents, 1)
     occurs = np.zeros((len(description.of_samples), len(size)), bool)
@@ -45,8 +47,9 @@ def found_clusters(description: Description) -> np.ndarray:
 def certainty(description: Description) -> np.ndarray:
     """Return the certainty of each node, (nodes,).
 
-    For each document of the node and each sample, the share of the document's cluster that is in the node is computed,
-    and the mean is taken. It is NaN if there is one sample, or if the node has no documents.
+    In a sample, some documents of a document's cluster are in the node. The certainty is the share of these documents,
+    averaged over the documents of the node and over samples. The certainty is NaN if the posterior has one sample, or
+    if the node has no documents.
     """
     size = np.diff(description.documents_of.indptr)
     sums = [
@@ -60,7 +63,10 @@ def certainty(description: Description) -> np.ndarray:
 
 
 def chains_of(description: Description, occurs: np.ndarray) -> np.ndarray:
-    """Return the number of chains in which more than half of the samples have each item, (n,) from (S, n) bool."""
+    """Return the number of chains that contain each cluster or topic, (n,) int.
+
+    A chain contains an item if the item occurs in more than half of its samples, by ``occurs`` (S, n) bool.
+    """
     bounds = np.cumsum(description.posterior.provenance.get("chains", [len(description.posterior.samples)]))
     chain = np.searchsorted(bounds, chosen_samples(description.posterior), side="right")
     return sum((occurs[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
@@ -72,7 +78,7 @@ def n_chains(posterior: Posterior) -> int:
 
 
 def of_runs(posterior: Posterior, clusters: pd.DataFrame) -> str | None:
-    """Return in words how many clusters of the table all chains found, or None if it has no column ``chains``."""
+    """Return a phrase with the number of clusters that all chains found; None if the table has no column ``chains``."""
     if "chains" not in clusters:
         return None
     n = n_chains(posterior)
@@ -85,10 +91,10 @@ def of_runs(posterior: Posterior, clusters: pd.DataFrame) -> str | None:
 
 
 def found_topics(description: Description) -> np.ndarray:
-    """Return (S, M) bool: whether each topic occurs in a sample.
+    """Return whether each topic occurs in each sample, (S, M) bool.
 
-    A topic occurs if one topic of the sample has half of its N_COMPARED likeliest words or, for observations, overlaps
-    with it by at least MIN_OVERLAP.
+    A topic occurs in a sample if a topic of the sample has at least half of its N_COMPARED likeliest words. For
+    observations, a topic occurs if its overlap with a topic of the sample is at least MIN_OVERLAP.
     """
     posterior = description.posterior
     samples = chosen_samples(posterior)
@@ -109,7 +115,7 @@ def found_topics(description: Description) -> np.ndarray:
 
 
 def _overlap(one: Contents, other: Contents) -> np.ndarray:
-    """Return (M, M') Bhattacharyya coefficients, from 0 to 1, of Gaussian topics with independent coordinates."""
+    """Return the Bhattacharyya coefficients of Gaussian topics with independent coordinates, (M, M') in [0, 1]."""
     log_overlap = np.zeros((len(one.mean), len(other.mean)))
     for mean, sd, of_other, sd_of_other in zip(one.mean.T, one.sd.T, other.mean.T, other.sd.T, strict=True):
         variances = sd[:, None] ** 2 + sd_of_other**2
@@ -119,7 +125,7 @@ def _overlap(one: Contents, other: Contents) -> np.ndarray:
 
 
 def _find_likeliest(topic_words: Any) -> sp.csr_matrix:
-    """Return the N_COMPARED likeliest words of each topic, (M, V) CSR of ones."""
+    """Return a table with ones at the N_COMPARED likeliest words of each topic, (M, V) CSR."""
     counts: Any = topic_words.tocsr() if sp.issparse(topic_words) else np.asarray(topic_words)
     rows, columns = [], []
     for topic in range(counts.shape[0]):

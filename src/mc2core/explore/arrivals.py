@@ -1,4 +1,4 @@
-"""Table of the updates of a fit by ``mc2 update``."""
+"""The table of the updates that ``mc2 update`` made to a fit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ _CHANGES = ("clusters_born", "clusters_gone", "topics_born", "topics_gone")
 
 
 def arrivals_table(posterior: Posterior) -> pd.DataFrame:
-    """Return one row per update, in the order of the updates.
+    """Return a table with one row per update, in the order of the updates.
 
-    The columns are update (from 1), file, documents, so_far (documents including earlier updates), log_likelihood (nats
-    per word, before the model learnt from the documents), in_small (share of the documents in clusters that were small
-    or empty), left_out (share of the tokens without a column), clusters_born, clusters_gone, topics_born, topics_gone,
-    and warnings (sentences on how the model no longer fits).
+    The columns are:
+
+    - update (from 1), file, documents, and so_far (number of documents of this and all earlier updates);
+    - log_likelihood (nats per word, before the model learnt from the documents);
+    - in_small (share of the documents in clusters that were small or empty) and left_out (share of the tokens that have
+      no column in the vocabulary);
+    - clusters_born, clusters_gone, topics_born, topics_gone, and warnings (signs that the model no longer fits).
     """
     stream = posterior.provenance.get("stream", {"updates": []})
     rows, so_far = [], 0

@@ -1,8 +1,8 @@
-"""Associations of clusters and topics with contexts that chance does not explain, tested over all rows together.
+"""Associations of clusters and topics with contexts that chance does not explain.
 
-A context of the model helps to form the clusters, so that their documents agree in it even if it has nothing to do with
-their words. Associations are therefore tested with the clusters and topics that the words of each document predict
-alone (:attr:`mc2core.explore.description.Description.by_words`).
+A context of the model helps to form the clusters. The documents of a cluster therefore agree in this context even if
+the context is unrelated to their words. Associations are therefore tested with clusters and topics that are predicted
+from the words of each document alone (:attr:`mc2core.explore.description.Description.by_words`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mc2core.explore.steps import steps_of
 from mc2core.explore.variables import Variable, variables_of
 
 MIN_DOCUMENTS = 5
-"""Smallest number of documents on which a notable row is based."""
+"""Smallest number of documents on which a notable association is based."""
 MIN_LIFT = 1.25
-"""Smallest ratio of a notable share to the average, or of the average to the share."""
+"""Smallest ratio between a notable share and the average share: the larger of the two divided by the smaller."""
 MAX_FALSE = 0.05
-"""Largest expected share of false rows among the notable ones."""
+"""Largest expected share of false associations among the notable associations (false discovery rate)."""
 TRENDS = ["of", "number", "context", "trend", "low", "high", "is_notable"]
 
 
@@ -32,22 +32,24 @@ class Associations:
     The share of a cluster or topic in the documents with a value is compared with its share in all documents. The value
     is notable if one of these shares is at least MIN_LIFT times the other, and if chance does not explain the
     difference. The test is exact (Clopper and Pearson, 1934), for the number of independent documents whose share has
-    the same variance (Korn and Graubard, 1998). A trend is notable if the interval of its slope excludes 0. The median
-    p-value over samples of all chains replaces the p-value if it is larger. Rows on fewer than MIN_DOCUMENTS documents,
-    and clusters and topics that fewer than half of the samples contain, are not notable. The clusters of each cut, and
-    the topics, are tested together over all variables, with an expected share of false rows of at most MAX_FALSE
-    (Benjamini and Hochberg, 1995).
+    the same variance (Korn and Graubard, 1998). A trend is notable if the interval of its slope excludes 0.
+
+    The p-value is replaced by its median over samples of all chains if this median is larger. An association is not
+    notable if it is based on fewer than MIN_DOCUMENTS documents, or if fewer than half of the samples contain the
+    cluster or topic. All clusters of a cut, and all topics, are tested together over all variables. The expected share
+    of false associations among the notable associations is at most MAX_FALSE (Benjamini and Hochberg, 1995).
 
     Attributes
     ----------
     values : dict of dict of (n, V) int8
-        For each variable, of each "cluster" (node) and "topic": 1 for values that are notably more common there, -1 for
-        values that are notably less common, 0 for others. The values of a number are the bins of its trend.
+        Signs of the notable associations, by variable and by "cluster" (node) or "topic". A sign is 1 if the value is
+        notably more common in the cluster or topic, -1 if it is notably less common, and 0 otherwise. The values of a
+        numeric variable are its bins.
     trends : DataFrame
-        For each cluster and topic and each number: ``trend``, the slope of the share over the number, per unit, by
-        linear regression over the documents; ``low`` and ``high``, the ends of its interval, which is as wide as the
-        number of rows requires (Benjamini and Yekutieli, 2005), NaN if at least half of the samples lack
-        the cluster or topic or have a slope of the other sign; ``is_notable``.
+        One row per cluster or topic and numeric variable. ``trend`` is the slope of the share over the variable, per
+        unit, by linear regression over the documents. ``low`` and ``high`` are the ends of the confidence interval of
+        the slope, adjusted for the number of tests (Benjamini and Yekutieli, 2005). The ends are NaN if at least half
+        of the samples lack the cluster or topic or have a slope of the other sign. ``is_notable`` marks notable trends.
     """
 
     def __init__(self, description: Description) -> None:
@@ -76,19 +78,25 @@ class Associations:
         self.trends = pd.concat(trends[1:] or trends, ignore_index=True)
 
     def is_notable(self, kind: str, number: int, name: str, columns: np.ndarray, lift: np.ndarray) -> np.ndarray:
-        """Return whether values of a variable are notable, (n,) bool, given their columns and their lift as shown."""
+        """Return whether values of a variable are notable and on the same side of the average as ``lift``, (n,) bool.
+
+        ``columns`` (n,) are the columns of the values, and ``lift`` (n,) the lifts that a table shows.
+        """
         sign = self.values[name][kind][number, columns]
         return (sign != 0) & (sign == np.sign(np.asarray(lift) - 1.0))
 
     def _group_rows(self, kind: str) -> list[np.ndarray]:
-        """Return the rows that are tested together: all topics, or all clusters of a cut."""
+        """Return groups of row numbers that are tested together: all topics, or the clusters of each cut."""
         if kind == "topic":
             return [np.arange(self._description.posterior.representative.n_topics)]
         return [np.arange(first, first + size) for size, first in self._description.first.items()]
 
     def _responses(self, kind: str) -> tuple[list[sp.csr_matrix], np.ndarray, sp.csr_matrix]:
-        """Return shares of each document, (J, n) CSR, by its words and in samples; the weights of documents; and (J, n)
-        CSR as shown."""
+        """Return the shares of the clusters or topics in each document, the weights of documents, and the shown shares.
+
+        The first result is a list of (J, n) CSR: shares predicted from the words, then shares in several samples. The
+        weights are (J,), and the shares shown in tables (J, n) CSR.
+        """
         description, length = self._description, self._description.corpus.document_lengths.astype(np.float64)
         members, tokens = description.by_words
         if kind == "cluster":
@@ -100,8 +108,7 @@ class Associations:
         return [sp.csr_matrix(inverse @ one) for one in tables], length, description.document_topics
 
     def _values(self, kind: str, has: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-        """Return (n, V) p-values, NaN for values that are not tested, and the signs of the differences from the
-        average."""
+        """Return p-values (NaN if not tested) and the signs of the differences from the average, (n, V) each."""
         several, weight, shown = self._responses(kind)
         n, has_value = np.asarray(has.sum(axis=0)).ravel(), np.diff(has.indptr) > 0
         tested = np.flatnonzero(n >= MIN_DOCUMENTS)
@@ -112,7 +119,7 @@ class Associations:
             average = (y.T @ (weight * has_value)) / max(float(weight @ has_value), 1e-300)
             _, share, effective = ratios(sp.csr_matrix(y.multiply(weight[:, None])), weight, into)
             share = np.clip(np.nan_to_num(share), 0.0, 1.0)
-            if kind == "topic":  # the variance of few documents is uncertain itself
+            if kind == "topic":  # corrects for the uncertainty of the estimated variance
                 effective = effective * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, n - 1.0)) ** 2
             above = at_least(share * effective, effective, np.minimum(MIN_LIFT * average, 1.0))
             below = at_least((1.0 - share) * effective, effective, 1.0 - average / MIN_LIFT)
@@ -127,7 +134,7 @@ class Associations:
         return p, sign
 
     def _trend(self, kind: str, variable: Variable) -> pd.DataFrame:
-        """Return slopes and their ratios to standard errors (HC3; MacKinnon and White, 1985)."""
+        """Return slopes and their t statistics, with HC3 standard errors (MacKinnon and White, 1985)."""
         observed = np.flatnonzero(~np.isnan(variable.values))
         several, weight, shown = self._responses(kind)
         weight, shown = weight[observed], shown[observed]
@@ -141,7 +148,7 @@ class Associations:
             variance = y.power(2).T @ factor - 2.0 * (mean * (y.T @ factor) + slope * (y.T @ (factor * away)))
             variance += mean**2 * factor.sum() + 2.0 * mean * slope * (factor @ away) + slope**2 * (factor @ away**2)
             slopes.append(slope)
-            differs = y.power(2).T @ share - mean**2 > 1e-12  # not if all documents have the same share
+            differs = y.power(2).T @ share - mean**2 > 1e-12  # False if all documents have the same share
             ratio.append(np.where(differs, slope / np.sqrt(np.maximum(variance, 1e-300)), 0.0))
         sign = np.sign(slopes[0])
         t = np.abs(ratio[0])
@@ -153,7 +160,8 @@ class Associations:
         return pd.DataFrame({**columns, "t": t, "freedom": max(len(observed) - 2, 1), "is_based": is_based})
 
     def _intervals(self, kind: str, table: pd.DataFrame) -> pd.DataFrame:
-        """Add intervals to the slopes. Their level depends on the number of rows, and on how many of them exclude 0."""
+        """Add confidence intervals to the slopes. The confidence level depends on the number of tested slopes and on
+        the number of notable slopes."""
         p = np.where(table["is_based"], 2.0 * stats.t.sf(table["t"], table["freedom"]), np.nan)
         is_notable, level = np.zeros(len(table), bool), np.ones(len(table))
         for rows in self._group_rows(kind):
@@ -167,7 +175,7 @@ class Associations:
 
 
 def notable(p: np.ndarray) -> np.ndarray:
-    """Return which of the rows are not explained by chance, (n,) bool, given their p-values, NaN for none."""
+    """Return whether each p-value is significant at a false discovery rate of MAX_FALSE, (n,) bool; False for NaN."""
     is_notable, tested = np.zeros(len(p), bool), np.flatnonzero(np.isfinite(p))
     if len(tested):
         is_notable[tested] = stats.false_discovery_control(p[tested]) <= MAX_FALSE
@@ -175,17 +183,20 @@ def notable(p: np.ndarray) -> np.ndarray:
 
 
 def at_least(count: np.ndarray, n: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return the probability that ``count`` or more of ``n`` are drawn, each with probability ``share``.
+    """Return the binomial probability of at least ``count`` successes in ``n`` trials.
 
-    ``count`` and ``n`` need not be whole numbers (incomplete beta function).
+    ``share`` is the probability of a success. ``count`` and ``n`` need not be integers (incomplete beta function).
     """
     a, b = np.broadcast_arrays(np.maximum(count, 1e-12), n - count + 1.0)
     return np.where(count > 1e-9, special.betainc(a, np.maximum(b, 1e-12), np.clip(share, 0.0, 1.0)), 1.0)
 
 
 def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """Return (n, M) each: the sums of ``tokens`` (J, M) over the rows of ``into`` (n, J), their shares of the sums of
-    ``length`` (J,), and the number of independent documents whose share has the same variance.
+    """Return token counts, shares and effective numbers of documents per group, (n, M) each.
+
+    The count is the sum of ``tokens`` (J, M) over the documents of a group, a row of ``into`` (n, J). The share is the
+    count divided by the sum of ``length`` (J,). The effective number is the number of independent documents whose share
+    has the same variance.
     """
     count = np.asarray((into @ tokens).toarray())
     n, total = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
@@ -198,8 +209,7 @@ def ratios(tokens: sp.csr_matrix, length: np.ndarray, into: sp.csr_matrix) -> tu
 
 
 def effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the number of independent documents for which a share has this variance; ``n`` (rows, 1) if it has
-    none."""
+    """Return the number of independent documents whose share has the given variance, or ``n`` if it is 0."""
     smoothed = (share * n + 0.5) / (n + 1.0)
     sizes = np.broadcast_to(n, share.shape)
     return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=sizes.astype(np.float64))

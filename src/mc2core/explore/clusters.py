@@ -22,20 +22,23 @@ from mc2core.posterior import Posterior, clustering
 N_DOCUMENTS = 10
 """Number of typical documents per node in the tables."""
 N_VALUES = 10
-"""Number of values of a context by frequency, and by relevance."""
+"""Number of the most frequent values, and of the most relevant values, per context and node in the tables."""
 _BLOCK = 64
 
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Return the tables clusters, cluster_words (for observations cluster_means), cluster_values, cluster_numbers,
-    cluster_documents, cluster_labels, cluster_names, cut_clusters and hierarchy, by name.
+    """Return the tables of clusters by name.
 
-    ``joins`` is the cluster of the next smaller cut that receives most of the documents. ``certainty``, ``found`` (a
-    share of samples) and ``chains`` (a number) measure the certainty of a cluster (:mod:`mc2core.explore.agreement`).
-    ``cluster`` is numbered from 1 in order of decreasing size in the recommended clustering. Larger numbers belong to
-    finer and coarser cuts; ``cut_clusters`` maps them to the ``cut`` and the ``number`` in it, also in order of
-    decreasing size. Clusters without documents have no row in ``cut_clusters`` and ``clusters``. Columns are named
-    ``context_NAME`` for contexts and ``document_NAME`` for kept columns; numbers have ``_mean`` and ``_sd`` appended.
+    The names are clusters, cluster_words (for observations cluster_means), cluster_values, cluster_numbers,
+    cluster_documents, cluster_labels, cluster_names, cut_clusters and hierarchy.
+
+    The column ``cluster`` numbers the recommended clusters from 1 in order of decreasing size. Larger numbers are
+    clusters of finer and coarser cuts. ``cut_clusters`` maps each larger number to a ``cut`` and the ``number`` of the
+    cluster in this cut, also in order of decreasing size. ``joins`` is the cluster of the next coarser cut that
+    receives most of the documents. ``certainty``, ``found`` (share of samples) and ``chains`` (number of chains)
+    measure the certainty of a cluster (:mod:`mc2core.explore.agreement`). Clusters without documents have no row in
+    ``cut_clusters`` and ``clusters``. Columns of contexts are named ``context_NAME``, and kept columns
+    ``document_NAME``. A numeric variable has two columns, with ``_mean`` and ``_sd`` appended.
     """
     emitted = _emitted(description)
     variables = variables_of(description)
@@ -97,7 +100,7 @@ def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
 def names_of(posterior: Posterior, corpus: Corpus, cluster: np.ndarray, cut: int | str) -> list[str]:
     """Return the names of the clusters of a ``cut`` (a number of clusters or "all"), as in the tables of clusters.
 
-    ``cluster`` (J,) are the clusters of the documents of ``corpus`` in the cut, by :meth:`mc2core.Posterior.assign`.
+    ``cluster`` (J,) contains the cluster of each document of ``corpus`` in the cut (:meth:`mc2core.Posterior.assign`).
     """
     k, nobody = posterior.representative.n_clusters, np.zeros((corpus.n_documents, 0))
     size = k if isinstance(cut, str) else cut
@@ -114,8 +117,11 @@ def _emitted(description: Description) -> Emitted:
 
 
 def _measure_agreement(description: Description) -> dict[str, np.ndarray]:
-    """Return the columns of :mod:`mc2core.explore.agreement`; {} for one sample, new documents or models without
-    clusters."""
+    """Return the columns certainty, found and, for several chains, chains (:mod:`mc2core.explore.agreement`).
+
+    The result is empty if the posterior has one sample, if the documents were not fitted, or if the model has no
+    clusters.
+    """
     if not description.of_samples or description.without_clusters:
         return {}
     occurs = agreement_of.found_clusters(description)
@@ -126,7 +132,7 @@ def _measure_agreement(description: Description) -> dict[str, np.ndarray]:
 
 
 def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the commonest values of a context, or its mean and sd, if any cluster has some."""
+    """Add columns with the commonest values of a variable or, for a numeric variable, its mean and sd per cluster."""
     part = table[table["context"] == variable.name]
     if part.empty:
         return rows
@@ -139,7 +145,7 @@ def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -
 
 
 def _tops(description: Description) -> list[Top]:
-    """Return the words of each node in the fit; these do not depend on the described documents."""
+    """Return the top words of each node, computed from the fit; they do not depend on the described documents."""
     tops = []
     tokens = description.node_tokens
     for start in range(0, len(description.nodes), _BLOCK):
@@ -152,8 +158,7 @@ def _tops(description: Description) -> list[Top]:
 
 # -- contexts and labels -------------------------------------------------------------------------------------------
 def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the values and the numbers of contexts and kept columns in each node, including contexts that the fit did
-    not use."""
+    """Return the tables cluster_values and cluster_numbers for kept columns and contexts, used by the fit or not."""
     values, numbers = [], []
     for variable in variables:
         if variable.is_number:
@@ -170,7 +175,7 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
 
 
 def with_trends(description: Description, kind: str, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of numbers with the slopes of :class:`mc2core.explore.associations.Associations`."""
+    """Add the slopes of :class:`mc2core.explore.associations.Associations` to a table of numeric variables."""
     trends = description.once(Associations).trends
     of = trends[trends["of"] == kind].drop(columns="of").rename(columns={"number": kind})
     table = numbers.merge(of, on=[kind, "context"], how="left")
@@ -208,7 +213,7 @@ def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any
 
 
 def documents(description: Description, row: int) -> np.ndarray:
-    """Return the documents of the node in this row."""
+    """Return the sorted row numbers of the documents in the node ``row``."""
     table = description.documents_of
     return np.sort(table.indices[table.indptr[row] : table.indptr[row + 1]])
 
@@ -227,11 +232,11 @@ def _labels(description: Description) -> pd.DataFrame:
 
 
 def _find_typical(description: Description) -> pd.DataFrame:
-    """Return the typical documents of each node by overlap, from 0 to 1.
+    """Return the table of the N_DOCUMENTS documents with the largest overlap with each node.
 
-    The overlap is the sum over words (or topics of observations) of sqrt(share in the document * probability in the
-    node). If the model uses embeddings, the score is the mean of the overlap and of the cosine to the mean embedding of
-    the node.
+    The overlap, from 0 to 1, is the sum over words of sqrt(share in the document * probability in the node). For
+    observations, the sum is over topics. If the model uses embeddings, the column ``overlap`` is the mean of the
+    overlap and the cosine of the document's embedding to the mean embedding of the node.
     """
     root, rows, vectors = description.document_features, [], description.document_vectors
     for start in range(0, len(description.nodes), _BLOCK):
@@ -249,7 +254,7 @@ def _find_typical(description: Description) -> pd.DataFrame:
 
 # -- cuts --------------------------------------------------------------------------------------------------------
 def agreement(description: Description, size: int) -> dict[str, float]:
-    """Return the scores of the cut with ``size`` clusters against the labels; empty without one label per document."""
+    """Return NMI, adjusted Rand index and purity of a cut; empty unless each document has exactly one label."""
     labels = description.corpus.labels
     if not isinstance(labels, np.ndarray):
         return {}
@@ -259,8 +264,7 @@ def agreement(description: Description, size: int) -> dict[str, float]:
 
 
 def _hierarchy(description: Description) -> pd.DataFrame:
-    """Return one row per size (:meth:`mc2core.posterior.hierarchy.Hierarchy.table`); described cuts have their
-    agreement."""
+    """Return the table of the hierarchy with one row per number of clusters, and the scores of described cuts."""
     hierarchy = description.posterior.hierarchy
     if hierarchy is None or not description.cuts:
         return pd.DataFrame()
@@ -269,7 +273,10 @@ def _hierarchy(description: Description) -> pd.DataFrame:
 
 
 def recommended_names(posterior: Posterior, cluster: np.ndarray) -> list[str]:
-    """Return the names of the recommended clusters ``cluster`` (J,), by the words of the fit."""
+    """Return the names of the recommended clusters, computed from the words of the fit.
+
+    ``cluster`` (J,) contains the recommended cluster of each document. For observations, the names are numbers.
+    """
     if posterior.is_of_observations:
         return [f"cluster {number}" for number in range(1, int(cluster.max()) + 2)]
     nobody = sp.csr_matrix((1, posterior.n_words), dtype=np.int32)

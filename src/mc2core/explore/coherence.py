@@ -16,45 +16,52 @@ MIN_DOCUMENTS = 5
 PERMUTATIONS = 10
 """Number of permuted corpora from which the value by chance is computed."""
 MIN_ABOVE, MIN_DEVIATIONS = 0.1, 3
-"""A topic is coherent if its value exceeds the value by chance by both of these, the second in standard deviations."""
+"""A topic is coherent if its NPMI exceeds the NPMI by chance by MIN_ABOVE and by MIN_DEVIATIONS standard deviations."""
 _SHRINKAGE = 0.5
 
 
 def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) -> pd.DataFrame:
-    """Return the normalised pointwise mutual information (NPMI) of each list of words, and its value by chance.
+    """Return the normalised pointwise mutual information (NPMI) of each list of words, and the NPMI by chance.
 
-    Let O of n documents contain two words, and let E = n_v n_w / n be the number expected under independence. Then
+    Let n_v and n_w of the n documents contain the words v and w, and let O documents contain both. Let E = n_v n_w / n
+    be the number of documents expected to contain both under independence. Then
 
         r = (O + 1/2) / (E + 1/2),    NPMI = ln r / -ln(r E / n)
 
-    is between -1 and 1, and 0 if O = E. The coherence of a list is the mean over its pairs (Lau, Newman and Baldwin,
-    2014). Without the halves, this is the NPMI of Bouma (2009), which is -1 for all words that never occur together,
-    however few documents are expected, and near 1 for words that occur together once. The halves shrink estimates from
-    few documents to 0 (as Noren, Hopstadius and Bate, 2013, do for observed-to-expected ratios). The tiny constant that
-    Roeder, Both and Hinneburg (2015) add to O / n only keeps logarithms finite.
+    is between -1 and 1, and 0 if O = E. The coherence of a list is the mean over its pairs of words (Lau, Newman and
+    Baldwin, 2014).
 
-    The value by chance is the mean over ``PERMUTATIONS`` corpora in which the tokens are permuted among the documents,
-    so that document lengths and word frequencies do not change. Topics are scored on the documents that they were
-    fitted to. So topics exceed the value by chance even if the corpus has no structure: nine of ten by less than 0.09
-    (docs/how_to/guide.md).
+    Without the terms 1/2, this is the NPMI of Bouma (2009). Bouma's NPMI is -1 for all words that never occur together,
+    even if E is small, and near 1 for rare words that occur together once. The terms 1/2 shrink such estimates towards
+    0, as Noren, Hopstadius and Bate (2013) do for observed-to-expected ratios. The tiny constant that Roeder, Both and
+    Hinneburg (2015) add to O / n only keeps logarithms finite.
+
+    The NPMI by chance is the mean over ``PERMUTATIONS`` corpora in which the tokens are permuted among the documents.
+    Permutations do not change document lengths and word frequencies. Topics are scored on the documents to which they
+    were fitted. Topics therefore exceed the NPMI by chance even if the corpus has no structure: nine of ten topics by
+    less than 0.09 (docs/how_to/guide.md).
 
     Parameters
     ----------
-    content : (J, V) counts
-    words : columns of the words of each list; words in fewer than ``MIN_DOCUMENTS`` documents are left out
-    seed : seed of the permutations
+    content : (J, V) CSR
+        Counts of the words in the documents.
+    words : sequence of arrays
+        Columns of the words of each list. Words in fewer than ``MIN_DOCUMENTS`` documents are left out.
+    seed : int, optional
+        Seed of the permutations.
 
     Returns
     -------
-    One row per list: npmi, npmi_by_chance (mean over the permuted corpora) and npmi_by_chance_sd. NaN if fewer than two
-    words are left.
+    DataFrame
+        One row per list, with the columns npmi, npmi_by_chance and npmi_by_chance_sd (over the permuted corpora). The
+        values are NaN if fewer than two words are left.
     """
     counts = sp.csc_matrix(content)
     documents = np.diff((counts > 0).indptr)
     frequent = [one[documents[one] >= MIN_DOCUMENTS] for one in words]
     columns = np.unique(np.concatenate([*frequent, np.zeros(0, np.int64)]))
     places = [np.searchsorted(columns, one) for one in frequent]
-    tokens = np.repeat(counts.indices, counts.data)  # their documents
+    tokens = np.repeat(counts.indices, counts.data)  # document of each token
     of_words, generator = counts[:, columns], streams.generator(seed, "explore.coherence")
     ends = np.concatenate([[0], np.cumsum(np.asarray(of_words.sum(axis=0)).ravel())])
     by_chance = []
@@ -71,13 +78,13 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
 
 
 def is_coherent(topics: pd.DataFrame) -> pd.Series:
-    """Return whether each topic of the table is coherent, bool; False for a topic without a known coherence."""
+    """Return whether each topic of the table is coherent, bool; False if the NPMI of the topic is NaN."""
     above = topics["npmi"] - topics["npmi_by_chance"]
     return above >= np.maximum(MIN_ABOVE, MIN_DEVIATIONS * topics["npmi_by_chance_sd"])
 
 
 def in_words(topics: pd.DataFrame) -> str:
-    """Return a sentence on the number of coherent topics of the table, or "" if topics have no coherence."""
+    """Return a sentence on the number of coherent topics of the table, or "" if the table has no column ``npmi``."""
     if "npmi" not in topics or topics.empty:
         return ""
     n, every = int(is_coherent(topics).sum()), len(topics)
@@ -88,7 +95,7 @@ def in_words(topics: pd.DataFrame) -> str:
 
 
 def _scores(counts: sp.csc_matrix, places: Sequence[np.ndarray]) -> np.ndarray:
-    """Return (lists,) mean scores over the pairs of columns of each list; NaN for fewer than two columns."""
+    """Return the mean NPMI over the pairs of columns of each list, (lists,); NaN for fewer than two columns."""
     counts.sum_duplicates()
     occurs = sp.csc_matrix((np.ones_like(counts.indices), counts.indices, counts.indptr), counts.shape)
     n, scores = occurs.shape[0], np.full(len(places), np.nan)

@@ -1,5 +1,4 @@
-"""Comparison of fits: matched clusters, splits and merges, agreement, effects of contexts, and robustness over several
-fits."""
+"""Comparison of fits: matched clusters, splits, merges, agreement, effects of contexts, and robustness."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ from mc2core.posterior.clustering import adjusted_rand_index, variation_of_infor
 if TYPE_CHECKING:
     from mc2core.explore.fit import Fit
 
-#: Jaccard index from which on two clusters are the same
+#: smallest Jaccard index at which two clusters count as the same cluster
 SAME = 0.5
-#: share of the documents of a cluster in one of the other fit, from which on it is a part of that
+#: a cluster is a part of a cluster of the other fit if at least this share of its documents is in that cluster
 PART = 0.5
 
 
@@ -34,19 +33,20 @@ class Comparison:
     Attributes
     ----------
     agreement : DataFrame
-        One row per level: "broad", "recommended", "fine" and "all", each as in its own fit
-        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). Levels that equal the recommended one in both fits are
-        left out. The columns are level, clusters_a, clusters_b, ari (adjusted Rand index) and vi_bits (variation of
-        information).
+        Agreement of the two fits, with one row per level of the hierarchy: "broad", "recommended", "fine" and "all"
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`). A level is left out if it equals the recommended
+        clustering in both fits. The columns are level, clusters_a, clusters_b, ari (adjusted Rand index) and vi_bits
+        (variation of information in bits).
     clusters : DataFrame
-        One row per pair of recommended clusters that are matched, and per cluster without a partner. The columns are
-        a, name_a, documents_a, b, name_b, documents_b, shared (documents), jaccard, and change: "same", "moved"
-        (matched with a Jaccard index below 0.5), "split" (a cluster of A with several parts in B), "merged" (a cluster
-        of B with several parts in A), "only in A" or "only in B". Numbers count from 1.
+        One row per matched pair of recommended clusters, and one row per cluster without a partner. The columns are
+        a and b (numbers of the clusters, from 1), name_a, name_b, documents_a, documents_b, shared (number of common
+        documents), jaccard and change. ``change`` is "same", "moved" (matched with a Jaccard index below 0.5), "split"
+        (a cluster of A with several parts in B), "merged" (a cluster of B with several parts in A), "only in A" or
+        "only in B".
     table : DataFrame
-        Numbers of documents in each cluster of A (rows) and B (columns).
+        Number of common documents of each cluster of A (rows) and each cluster of B (columns).
     n_documents : tuple of three ints
-        Documents of A, of B, and of both.
+        Number of documents of A, of B, and of both.
     """
 
     agreement: pd.DataFrame
@@ -59,11 +59,11 @@ class Comparison:
         """Return the effects of contexts in matched clusters of both fits, side by side.
 
         The columns are a, b, name_a, name_b, context, value, reference, effect_a, low_a, high_a, effect_b, low_b,
-        high_b and agree: whether both 90 % intervals exclude 0 on the same side ("yes"), exclude it on different sides
-        ("no"), or not both exclude it ("").
+        high_b and agree. ``agree`` is "yes" if both 90 % intervals exclude 0 on the same side, "no" if they exclude 0
+        on different sides, and "" if an interval contains 0.
 
-        Raises ValueError unless both fits were given with their documents (:class:`mc2core.Fit`), or as
-        :meth:`mc2core.Fit.effects` does.
+        Raises ValueError if a fit was given without its documents (as a posterior or path), and for the same reasons as
+        :meth:`mc2core.Fit.effects`.
         """
         first, second = self._fits
         if first is None or second is None:
@@ -91,13 +91,13 @@ class Comparison:
 
 
 def compare(a: Any, b: Any) -> Comparison:
-    """Compare the clusters of two fits: of other seeds, numbers of clusters or models, or before and after an update.
+    """Compare the clusters of two fits, for example with different seeds or models, or before and after an update.
 
     Parameters
     ----------
     a, b : Fit, Posterior or path
-        Two fits of the same documents, or with ids by which documents can be matched. A path is the folder of a fit or
-        the file of its posterior.
+        Two fits of the same documents, or two fits whose documents have ids. Documents are matched by these ids. A path
+        is the folder of a fit or the file of its posterior.
 
     Returns
     -------
@@ -151,12 +151,13 @@ class Robustness:
     ----------
     clusters : DataFrame
         One row per recommended cluster of the first fit. The columns are cluster, name, documents, stands_in (number of
-        the other fits in which the cluster stands), mean_jaccard (over the other fits) and, for each other fit N from
-        2, match_N (the cluster with the largest Jaccard index) and jaccard_N.
+        other fits in which the cluster is found again) and mean_jaccard (mean over the other fits). The other fits are
+        numbered from 2. For each other fit N, match_N is the cluster with the largest Jaccard index, and jaccard_N is
+        this index.
     comparisons : tuple of Comparison
         The first fit compared with each other fit.
     least : float
-        Smallest Jaccard index at which a cluster counts as found in another fit.
+        Smallest Jaccard index at which a cluster counts as found again in another fit.
     """
 
     clusters: pd.DataFrame
@@ -164,14 +165,14 @@ class Robustness:
     least: float
 
     def effects(self, contexts: str | list[str]) -> pd.DataFrame:
-        """Return the effects of contexts in the clusters of the first fit, and the number of other fits that confirm
-        them.
+        """Return the effects of contexts in the first fit, and the number of other fits that confirm each effect.
 
-        The columns are the columns of :meth:`mc2core.Fit.effects`, with number renamed to cluster, and same_in and
-        opposite_in. These two count the other fits in which the cluster is found again and its 90 % interval excludes
-        0, on the same side or on the opposite side.
+        The table has the columns of :meth:`mc2core.Fit.effects`, with number renamed to cluster, and the columns
+        same_in and opposite_in. ``same_in`` is the number of other fits in which the cluster is found again and the
+        effect has the same sign. ``opposite_in`` is the number of fits in which the effect has the opposite sign. Fits
+        are counted only if the 90 % intervals of the effect exclude 0 in both fits.
 
-        Raises ValueError as :meth:`Comparison.effects` does.
+        Raises ValueError for the same reasons as :meth:`Comparison.effects`.
         """
         keys, parts = ["cluster", "context", "value", "reference"], []
         for comparison in self.comparisons:
@@ -182,7 +183,7 @@ class Robustness:
         counts = every.groupby(keys, dropna=False)[["same_in", "opposite_in"]].sum().reset_index()
         table = self.comparisons[0]._fits[0].effects(contexts)  # type: ignore[union-attr]
         table = table[table["of"] == "cluster"].drop(columns="of").rename(columns={"number": "cluster"})
-        table = table.merge(counts.astype(table[keys].dtypes), on=keys, how="left")  # no values of numbers: not NaN
+        table = table.merge(counts.astype(table[keys].dtypes), on=keys, how="left")  # keeps the type of missing values
         return table.fillna({"same_in": 0, "opposite_in": 0}).astype({"same_in": int, "opposite_in": int})
 
     def __str__(self) -> str:
@@ -200,13 +201,14 @@ class Robustness:
 def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     """Return the number of other fits in which each recommended cluster of the first fit occurs.
 
-    A cluster is found again in another fit if this fit has a recommended cluster with a Jaccard index of at least
-    ``least``. Only documents of both fits count. Such fits may differ in their seeds, priors, models or preprocessing.
+    A cluster occurs in another fit if this fit has a recommended cluster with a Jaccard index of at least ``least``.
+    The Jaccard index is computed from the documents that are in both fits. The fits may differ in their seeds, priors,
+    models or preprocessing.
 
     Parameters
     ----------
     fits : sequence of Fit, Posterior or path
-        At least two fits, as for :func:`compare`. The clusters are those of the first one.
+        At least two fits, as for :func:`compare`. The clusters of the first fit are looked up in the other fits.
     least : float, optional
         Smallest Jaccard index, above 0 and at most 1. The default is the bound for a "same" cluster in :func:`compare`.
 
@@ -217,7 +219,7 @@ def robustness(fits: Sequence[Any], least: float = SAME) -> Robustness:
     Raises
     ------
     ValueError
-        If there are fewer than two fits, if ``least`` is invalid, or as :func:`compare` does.
+        If there are fewer than two fits, if ``least`` is invalid, or if :func:`compare` cannot compare the fits.
 
     Examples
     --------
@@ -267,8 +269,11 @@ def _posterior(source: Any) -> Posterior:
 
 
 def _match_documents(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers of the common documents in both fits: by ids, else all if both use one corpus or B updates
-    A."""
+    """Return the row numbers of the common documents in A and in B.
+
+    Documents are matched by ids. Without ids, they are matched by row number if both fits use the same corpus or if one
+    fit is an update of the other. Raises ValueError if the fits have no documents in common.
+    """
     n_a, n_b = len(a.cluster), len(b.cluster)
     if a.fingerprints is not None and b.fingerprints is not None and len(a.fingerprints) == n_a:
         _, rows_a, rows_b = np.intersect1d(a.fingerprints[:n_a], b.fingerprints[:n_b], return_indices=True)
@@ -286,7 +291,7 @@ def _match_documents(a: Posterior, b: Posterior) -> tuple[np.ndarray, np.ndarray
 
 
 def _clusters(posterior: Posterior, level: str) -> np.ndarray:
-    """Return (J,) clusters of a level, numbered from 0 in the order of the tables."""
+    """Return the cluster of each document at a level of the hierarchy, (J,), numbered from 0 in the order of tables."""
     if level == "all" or posterior.hierarchy is None:
         return np.where(posterior.cluster < 0, -1, posterior.by_size[posterior.cluster])
     return posterior.hierarchy.cut(posterior.hierarchy.size_of(level))
@@ -304,7 +309,7 @@ def _pairs(
     jaccard = _jaccard(table)
     rows, columns = linear_sum_assignment(jaccard, maximize=True)
     partner = {int(row): int(column) for row, column in zip(rows, columns, strict=True) if table[row, column]}
-    # clusters of B whose documents come from one cluster of A
+    # for each cluster of A, the number of clusters of B that are parts of it
     parts_of_a = (table >= PART * np.maximum(in_b, 1)).sum(axis=1)
     parts_of_b = (PART * np.maximum(in_a, 1) <= table.T).sum(axis=1)
     sizes = [np.bincount(one[one >= 0], minlength=n) for one, n in zip((of_a, of_b), shape, strict=True)]

@@ -1,4 +1,4 @@
-"""Descriptions of fits: tables and the HTML report in one folder."""
+"""Write the tables and the HTML report of a fit to one folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DESCRIBED_FILES = (
     r"|summary\.md|texts_\d+\.js|(clusters|topics)\.(tex|html)"
     r"|\.snakemake_timestamp"
 )
-"""Pattern of the names that this module and Snakemake write. A folder with other files is not replaced."""
+"""Pattern of the names of files that this module and Snakemake write. A folder with other files is not replaced."""
 
 
 DEFAULT_TITLE = "Clusters and topics"
@@ -36,24 +36,24 @@ DEFAULT_TITLE = "Clusters and topics"
 
 @dataclass(repr=False)
 class Report:
-    """An HTML report and its tables. A notebook shows it in its cell; :meth:`save` writes it.
+    """An HTML report and its tables. Notebooks display the report; :meth:`save` writes both to a folder.
 
     Attributes
     ----------
     files : dict of str
         Contents of ``index.html``, ``summary.md`` and the scripts with texts, by file name.
     tables : dict of DataFrame
-        Tables of :func:`mc2core.explore.tables.tables_of`.
+        Tables by name (:func:`mc2core.explore.tables.tables_of`).
     """
 
     files: dict[str, str]
     tables: Tables
 
     def save(self, folder: str | os.PathLike[str], forms: Sequence[str] = ()) -> None:
-        """Write the tables as CSV and the files into a folder. An existing report there is replaced.
+        """Write the report and its tables (as CSV) into a folder, and replace an existing report in this folder.
 
-        The tables of clusters and topics are also written in the ``forms`` "latex" and "html", for papers
-        (:func:`mc2core.explore.tables.for_paper`). Raises ValueError if the folder contains anything else.
+        If ``forms`` contains "latex" or "html", the tables of clusters and topics are also written in these formats for
+        papers (:func:`mc2core.explore.tables.for_paper`). Raises ValueError if the folder contains other files.
         """
         with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
             write_tables(new, self.tables, forms)
@@ -83,18 +83,37 @@ def report(
 ) -> Report:
     """Make the HTML report of a fit and its tables.
 
-    ``corpus`` is the fitted corpus or other documents with its vocabulary. For larger corpora, a random sample of
-    ``MAX_DOCUMENTS`` documents is described. ``seed`` is the seed of the sample and of the map, and ``threads`` is
-    passed to :meth:`mc2core.Posterior.predict_proba`. ``names`` replace the default names of clusters and topics:
-    {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, with numbers as in the tables, or a file
-    (:func:`mc2core.explore.names.with_names`). ``texts`` are shown in the report: a
-    list of J texts, the name of a kept column or the imported file (:func:`mc2core.explore.texts.texts_of`). Long texts
-    are stored in separate scripts unless ``in_one_file``. With ``phrases``, names may contain frequent phrases of two
-    words (:func:`mc2core.explore.texts.phrases_of`).
+    For a model without clusters of documents (HDP), all documents form one cluster.
 
-    For a model without clusters of documents (HDP), all documents form one cluster. Raises ValueError if the corpus
-    does not match the posterior, if a named cluster or topic or the texts do not exist, or if ``phrases`` is set
-    without texts. Raises MissingPackage if scikit-learn, which computes the map, is not installed.
+    Parameters
+    ----------
+    posterior : Posterior
+    corpus : Corpus
+        The fitted documents, or other documents with the same vocabulary. If there are more than ``MAX_DOCUMENTS``
+        documents, a random sample is described.
+    title : str, optional
+        Heading of the report.
+    seed : int, optional
+        Seed of the sample of documents and of the map.
+    threads : int, optional
+        Number of threads, as in :meth:`mc2core.Posterior.predict_proba`.
+    names : mapping or path, optional
+        Names that replace the default names of clusters and topics, by the numbers in the tables, for example
+        {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, or a file (:func:`mc2core.explore.names.with_names`).
+    texts : path, str or sequence of str, optional
+        Texts that the report shows: a list of J texts, the name of a kept column, or the imported file.
+    phrases : bool, optional
+        Whether names may contain frequent phrases of two words (:func:`mc2core.explore.texts.phrases_of`).
+    in_one_file : bool, optional
+        Whether to store long texts in the HTML file itself rather than in separate scripts.
+
+    Raises
+    ------
+    ValueError
+        If the corpus does not match the posterior, if a named cluster or topic or the texts do not exist, or if
+        ``phrases`` is set without texts.
+    MissingPackage
+        If scikit-learn, which computes the map, is not installed.
     """
     extras.require("sklearn", extra="explore", purpose="the HTML report")
     if phrases and texts is None:
@@ -126,8 +145,8 @@ def describe(
     """Write the tables as CSV, the HTML report as ``index.html`` and a short summary as ``summary.md``.
 
     ``forms`` is as in :meth:`Report.save`, and ``progress`` as in :meth:`mc2core.Posterior.predict_proba`. The other
-    arguments and errors are those of :func:`report`. An existing description in the folder is replaced. Raises
-    ValueError if the folder contains anything else.
+    arguments and errors are those of :func:`report`. An existing report in the folder is replaced. Raises ValueError if
+    the folder contains other files.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     with showing(progress):

@@ -1,4 +1,4 @@
-"""Description of a fit: clusters of documents, cuts of the hierarchy and tokens of topics, each computed once."""
+"""Quantities that the tables, plots and reports of a fit share, each computed once on first use."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from mc2core.posterior.sample import SparseRows
 Computed = TypeVar("Computed")
 
 MAX_GROUPS = 200
-"""Largest number of clusters of a cut that is described."""
+"""Largest number of clusters in a described cut."""
 EVERY_SIZE = 12
-"""Up to this size, every cut is described. Above it, sizes grow by a quarter; the recommended cut is included."""
+"""Every cut with at most this number of clusters is described. The sizes of larger described cuts grow by a quarter."""
 N_SAMPLES = 20
-"""Number of evenly spaced samples that show how far the clusters of a document differ."""
+"""Number of evenly spaced samples from which the uncertainty of clusters is computed."""
 N_TOPIC_SAMPLES = 6
-"""Number of evenly spaced samples that show how far the topics of documents differ."""
-_FOLDS, _PRIOR_TOKENS = 5, 1000.0  # of the prediction of clusters by words
-_MIN_PROBABILITY = 1e-4  # smaller values count as 0
+"""Number of evenly spaced samples from which the uncertainty of topics is computed."""
+_FOLDS, _PRIOR_TOKENS = 5, 1000.0  # number of folds and prior tokens for the prediction of clusters by words
+_MIN_PROBABILITY = 1e-4  # smaller probabilities are set to 0
 
 
 @dataclass(frozen=True)
@@ -40,39 +40,40 @@ class Description:
     """A posterior with the documents to be described.
 
     A *node* is a cluster of one of the described clusterings. Nodes are numbered from 0: first the clusters of the
-    recommended clustering, then those of the fit (if it is not recommended), then those of the other cuts, from the
-    largest cut to the smallest. At each size, clusters are sorted by decreasing number of fitted documents. Tables
-    number them from 1.
+    recommended clustering, then the clusters of the fit (if the fit is not recommended). The clusters of the other cuts
+    follow, from the largest cut to the smallest. The clusters of a clustering are sorted by decreasing number of fitted
+    documents. Tables number nodes from 1.
 
     Attributes
     ----------
     posterior, corpus
     cluster : (J,) int64
-        Cluster of each document, by the numbers in the arrays of the posterior.
+        Cluster of each document, numbered as in the arrays of the posterior.
     probability : (J, K) float64
         Probability of each cluster (:meth:`mc2core.Posterior.assign`).
     recommended : int
-        Recommended number of clusters: the size of a cut, or K.
+        Recommended number of clusters: the number of clusters in a cut, or K.
     in_recommended : (J, recommended) float64
         Probability of each cluster of the recommended clustering.
     cuts : dict of (J,) int64
-        Cluster of each document, by number of clusters: each described number below K, from the largest. It is empty if
-        the posterior has no hierarchy and the documents are not those of the fit.
+        Cluster of each document in each described cut. The keys are the numbers of clusters in the cuts, all below K
+        and in decreasing order. The dict is empty if the posterior has no hierarchy and the documents were not fitted.
     names : dict of dict of str
-        Names given by the user, {"cluster": {node: name}, "topic": {topic: name}}, all numbered from 1. The others are
-        named by their words (:func:`mc2core.explore.words.name_of`).
+        Names given by the user, {"cluster": {node: name}, "topic": {topic: name}}, with numbers from 1. Other clusters
+        and topics are named by their words (:func:`mc2core.explore.words.name_of`).
     phrases : dict of str
-        Phrases of two words that replace one of these in names (:func:`mc2core.explore.texts.phrases_of`).
+        Phrases of two words that replace a word in names, by this word (:func:`mc2core.explore.texts.phrases_of`).
     without_clusters : bool
-        Whether the model has no clusters of documents (HDP); all documents then form one (:func:`as_one_cluster`).
+        Whether the model has no clusters of documents (HDP). All documents then form one cluster
+        (:func:`as_one_cluster`).
     threads : int
-        Number of threads. The result does not depend on it.
+        Number of threads, on which the result does not depend.
     drawn : (J,) int64 or None
-        If the documents were sampled from a larger corpus, their numbers in it.
+        Row numbers of the documents in the larger corpus from which they were sampled; None without sampling.
     n_documents : int
-        Number of documents of the larger corpus.
+        Number of documents of the corpus before sampling.
     notes : sequence of str
-        Sentences on names that were taken over from another fit.
+        Sentences on names that were transferred from another fit.
     """
 
     posterior: Posterior
@@ -100,10 +101,11 @@ class Description:
         most: int | None = None,
         seed: int = 0,
     ) -> Description:
-        """Describe a posterior and documents; if there are more than ``most``, a random sample of them, drawn by
-        ``seed``.
+        """Describe a posterior and documents.
 
-        Raises ValueError if the corpus does not match the posterior, or if a named cluster or topic does not exist.
+        If there are more than ``most`` documents, a random sample of ``most`` documents is described, drawn with
+        ``seed``. Raises ValueError if the corpus does not match the posterior, or if a named cluster or topic does not
+        exist.
         """
         without_clusters = posterior.representative.documents_are_clusters
         posterior = as_one_cluster(posterior) if without_clusters else posterior
@@ -151,21 +153,21 @@ class Description:
 
     @property
     def levels(self) -> dict[str, int]:
-        """Size of each cut with a name (:data:`CUTS`)."""
+        """Number of clusters of each cut with a name (:data:`CUTS`)."""
         hierarchy = self.posterior.hierarchy
         sizes = {name: 0 if hierarchy is None else hierarchy.size_of(name) for name in CUTS}
         return {name: size if size in self.cuts else self.n_clusters for name, size in sizes.items()}
 
     @property
     def other(self) -> dict[str, int]:
-        """Size of the broad or of the fine clustering, if it differs from the recommended one."""
+        """Number of clusters of the broad and of the fine clustering, unless equal to the recommended number."""
         return {
             name: size for name, size in self.levels.items() if name in ("broad", "fine") and size != self.recommended
         }
 
     @property
     def no_groups(self) -> str:
-        """The sentence that reports that only one cluster is recommended, though there could be more; "" otherwise."""
+        """Sentence that is shown if one cluster is recommended although more clusters were possible; "" otherwise."""
         is_one = self.posterior.provenance.get("model", {}).get("n_clusters") == 1
         if self.recommended > 1 or is_one or self.without_clusters:
             return ""
@@ -173,13 +175,13 @@ class Description:
 
     @property
     def sizes(self) -> list[int]:
-        """Sizes of the clusterings in the HTML report, ascending: the cuts, and K unless it is too large."""
+        """Numbers of clusters of the clusterings in the HTML report, ascending: the cuts, and K unless too large."""
         is_shown = self.n_clusters <= MAX_GROUPS or not self.cuts
         return [*reversed(self.cuts), *([self.n_clusters] if is_shown else [])]
 
     @cached_property
     def first(self) -> dict[int, int]:
-        """Number of the first node of each size; the nodes of a size are consecutive."""
+        """First node of each clustering, by number of clusters; the nodes of a clustering are consecutive."""
         sizes = list(dict.fromkeys([self.recommended, self.n_clusters, *self.cuts]))
         return dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
@@ -195,7 +197,10 @@ class Description:
 
     @cached_property
     def parent(self) -> np.ndarray:
-        """(nodes,): node of the next smaller size that contains most documents of each node; -1 for none."""
+        """For each node, the node of the next coarser clustering that contains most of its documents, (nodes,) int64.
+
+        The value is -1 for nodes without documents and for nodes of the coarsest clustering.
+        """
         parent = np.full(len(self.nodes), -1)
         for size, smaller in itertools.pairwise(sorted(self.first, reverse=True)):
             counts = np.zeros((size, smaller))
@@ -205,25 +210,25 @@ class Description:
         return parent
 
     def at(self, size: int) -> np.ndarray:
-        """Return the clusters of the documents at K or in a cut, (J,) int64, from 0."""
+        """Return the cluster of each document in the clustering with ``size`` clusters, (J,) int64, from 0."""
         return self.posterior.by_size[self.cluster] if size == self.n_clusters else self.cuts[size]
 
     @cached_property
     def members(self) -> sp.csr_matrix:
-        """(nodes, K) CSR: share of the documents of each cluster of the fit that are in each node."""
+        """For each cluster of the fit, the share of its documents that are in each node, (nodes, K) CSR."""
         hierarchy, sample = self.posterior.hierarchy, self.posterior.representative
         parts: list[Any] = []
         for size in self.first:
             if size == self.n_clusters:
                 parts.append(sp.identity(size, format="csr")[np.argsort(self.posterior.by_size)])
             else:
-                assert hierarchy is not None  # it made the cuts
+                assert hierarchy is not None  # cuts come from the hierarchy
                 parts.append(hierarchy.shares(size, sample.cluster, self.n_clusters).T)
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(part) for part in parts], format="csr"))
 
     @cached_property
     def documents_of(self) -> sp.csr_matrix:
-        """(nodes, J) CSR of zeros and ones: documents of each node."""
+        """Indicator of the documents of each node, (nodes, J) CSR of ones."""
         n, parts = self.corpus.n_documents, []
         for size in self.first:
             parts.append(sp.csr_matrix((np.ones(n), (self.at(size), np.arange(n))), shape=(size, n)))
@@ -231,10 +236,11 @@ class Description:
 
     @cached_property
     def of_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """At most N_SAMPLES samples, each as its clusters (J, k), CSR of ones, and the shares (k, nodes) of nodes in
-        its clusters.
+        """Clusters of at most N_SAMPLES samples, compared with the nodes.
 
-        The list is empty if there is one sample, or if the documents were not fitted.
+        Each sample is a pair: the indicator of its k clusters, (J, k) CSR of ones, and for each of these clusters the
+        share of its documents that are in each node, (k, nodes). The list is empty if the posterior has one sample, or
+        if the documents were not fitted.
         """
         samples, n = self.posterior.samples, self.corpus.n_documents
         if not self.posterior.was_fitted_on(self.corpus):
@@ -251,8 +257,11 @@ class Description:
 
     @cached_property
     def matched_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
-        """The same as :attr:`of_samples`, but at each size, a sample's cluster belongs to the node with most of its
-        documents."""
+        """Like :attr:`of_samples`, with an indicator in place of the shares.
+
+        In each clustering, the indicator assigns a cluster of a sample to the node with most of the cluster's
+        documents.
+        """
         matched = []
         for members, share in self.of_samples:
             indicator = np.zeros_like(share)
@@ -266,7 +275,7 @@ class Description:
     # -- words or observations, and topics -----------------------------------------------------------------
     @property
     def is_of_observations(self) -> bool:
-        """Whether topics emit observations rather than words; attributes of words are then empty."""
+        """Whether topics emit observations rather than words."""
         return self.posterior.is_of_observations
 
     @cached_property
@@ -276,7 +285,7 @@ class Description:
 
     @cached_property
     def topic_shares(self) -> tuple[Any, np.ndarray]:
-        """Shares of the topics in use, (nodes, M) dense or CSR, and of those not in use, (nodes,), in each node."""
+        """Probability of each topic in each node, (nodes, M) dense or CSR, and probability of a new topic, (nodes,)."""
         sample = self.posterior.representative
         weights = sp.csr_matrix(self.members.multiply(sample.cluster_weights))
         total = np.asarray(weights.sum(axis=1)).ravel()
@@ -289,7 +298,7 @@ class Description:
         return weights @ proportions, np.asarray(weights @ sample.new_topic_weight)
 
     def topic_words(self, topics: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the words in some topics, (n, V) float64."""
+        """Return the probability of each word in each topic of ``topics`` (n,), (n, V) float64."""
         sample = self.posterior.representative
         table: Any = sample.topic_words[topics]
         table = table.toarray() if sp.issparse(table) else np.asarray(table)
@@ -297,7 +306,7 @@ class Description:
         return table / table.sum(axis=1, keepdims=True)
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the words in the described nodes ``rows``, (n, V) float64."""
+        """Return the probability of each word in each node of ``rows`` (n,), (n, V) float64."""
         sample = self.posterior.representative
         shares, new = self.topic_shares
         counts: Any = sample.topic_words
@@ -312,27 +321,28 @@ class Description:
 
     @cached_property
     def word_share(self) -> np.ndarray:
-        """(V,) float64: probability of each word in the documents of the fit; all are positive."""
+        """Probability of each word in the fitted documents, (V,) float64, always positive."""
         sample = self.posterior.representative
         counts = np.asarray(sample.topic_words.sum(axis=0), dtype=np.float64).ravel() + sample.topic_word_prior
         return counts / counts.sum()
 
     @cached_property
     def node_tokens(self) -> np.ndarray:
-        """(nodes,) float64: number of fitted tokens in each node, by its weight."""
+        """Expected number of fitted tokens in each node, (nodes,) float64: its weight times the number of tokens."""
         sample = self.posterior.representative
         return float(sample.topic_words.sum()) * np.asarray(self.members @ sample.cluster_weights)
 
     @cached_property
     def all_observations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (D,) and sd (D,) of all observations of the corpus; the sd of a constant number is given as 1."""
+        """Mean (D,) and standard deviation (D,) of all observations; the deviation of a constant coordinate is set to
+        1."""
         values = np.asarray(self.corpus.observations)
         sd = values.std(axis=0)
         return values.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
 
     @property
     def document_features(self) -> sp.csr_matrix:
-        """(J, F) CSR float64: square roots of the shares of words or, for observations, of topics in each document."""
+        """Square roots of the shares of words or, for observations, of topics in each document, (J, F) CSR float64."""
         counts = self.document_topics if self.is_of_observations else self.corpus.content
         root = sp.csr_matrix(counts, dtype=np.float64)
         lengths = np.asarray(root.sum(axis=1)).ravel()
@@ -342,7 +352,7 @@ class Description:
 
     @cached_property
     def document_vectors(self) -> np.ndarray | None:
-        """(J, d) embeddings of the documents in the model, with length 1; 0 if missing. None without embeddings."""
+        """Embeddings of the documents scaled to length 1, (J, d), 0 if missing; None if the model has no embeddings."""
         return directions_of(self.corpus, self.posterior.families, self.posterior.imported)
 
     def node_features(self, rows: np.ndarray) -> np.ndarray:
@@ -351,15 +361,17 @@ class Description:
 
     @cached_property
     def document_topics(self) -> sp.csr_matrix:
-        """(J, M) CSR float64: expected tokens per topic (:class:`mc2core.posterior.proportions.DocumentTopics`)."""
+        """Expected number of tokens of each topic in each document, (J, M) CSR float64
+        (:class:`mc2core.posterior.proportions.DocumentTopics`)."""
         return DocumentTopics(self.posterior.representative).tokens(self.corpus, self.cluster, self.threads)
 
     @cached_property
     def matched_topics(self) -> list[sp.csr_matrix]:
-        """Expected tokens per topic, (J, M) CSR, in at most N_TOPIC_SAMPLES samples.
+        """Expected number of tokens of each topic in each document, (J, M) CSR, in at most N_TOPIC_SAMPLES samples.
 
-        Each topic of a sample is matched to the topic whose words are most similar (Bhattacharyya coefficient). It is
-        empty if there is one sample, if the documents are not those of the fit, or for observations.
+        Each topic of a sample is matched to the topic of the representative with the most similar words (Bhattacharyya
+        coefficient). The list is empty if the posterior has one sample, if the documents were not fitted, if topics
+        emit observations, or if clusters are topics.
         """
         posterior = self.posterior
         has_words = not self.is_of_observations and posterior.representative.n_topics > 0
@@ -377,11 +389,11 @@ class Description:
     # -- contexts ------------------------------------------------------------------------------------------
     @cached_property
     def by_words(self) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Probability of each node, (J, nodes) CSR, and expected tokens per topic, (J, M) CSR, without contexts.
+        """Probabilities of nodes, (J, nodes) CSR, and expected tokens per topic, (J, M) CSR, without use of contexts.
 
-        If the model has contexts, the cluster of each document is predicted from its words alone, by naive Bayes on the
-        other four fifths of the documents, so that it does not depend on the document's contexts. Observations count as
-        words by their likeliest topic.
+        If the model has contexts other than vectors, the cluster of each document is predicted from its words alone by
+        naive Bayes. The predictor of a document is trained on the other four fifths of the documents, so the prediction
+        does not depend on the document's contexts. Each observation is replaced by its likeliest topic, used as a word.
         """
         corpus, n, k = self.corpus, self.corpus.n_documents, self.n_clusters
         if set(self.posterior.context_kinds.values()) <= {"vector"} or self.without_clusters:
@@ -413,7 +425,7 @@ class Description:
         return {}
 
     def once(self, compute: Callable[[Description], Computed]) -> Computed:
-        """Return ``compute(self)``, computed by the first call only."""
+        """Return ``compute(self)``; later calls return the stored result of the first call."""
         if compute not in self._cache:
             self._cache[compute] = compute(self)
         return self._cache[compute]
@@ -422,8 +434,8 @@ class Description:
 def as_one_cluster(posterior: Posterior) -> Posterior:
     """Return the posterior of a model without clusters (HDP) with all documents in one cluster.
 
-    In the HDP, documents draw their proportions from DP(v, epsilon). This is a document level of concentration v in a
-    cluster with the proportions epsilon.
+    In the HDP, the topic proportions of documents are drawn from DP(v, epsilon). The same holds for a document level
+    with concentration v in one cluster with topic proportions epsilon.
     """
     samples = []
     for sample in posterior.samples:
@@ -444,13 +456,13 @@ def as_one_cluster(posterior: Posterior) -> Posterior:
 
 
 def chosen_samples(posterior: Posterior, most: int = N_SAMPLES) -> list[int]:
-    """Return the numbers of at most ``most`` samples, evenly spaced; none if there is only one sample."""
+    """Return the indices of at most ``most`` evenly spaced samples; none if the posterior has only one sample."""
     n = len(posterior.samples)
     return [] if n < 2 else sorted(set(np.linspace(0, n - 1, most).astype(int).tolist()))
 
 
 def _sizes(hierarchy: Hierarchy) -> list[int]:
-    """Return the sizes of the cuts that are described (without the clustering of the fit), the largest first."""
+    """Return the numbers of clusters of the described cuts, the largest first, without the clustering of the fit."""
     sizes, size = {hierarchy.recommended, hierarchy.other, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
     while (size := size * 5 // 4) <= MAX_GROUPS:
         sizes.add(size)

@@ -28,12 +28,11 @@ _TITLES = ("title", "name", "headline", "subject")
 
 
 def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
-    """Return the tables documents and document_clusters (probabilities of at least MIN_PROBABILITY), by name.
+    """Return the tables documents and document_clusters of the recommended clustering, by name.
 
-    Both refer to the recommended clustering.
-
-    With ``with_map``, documents has columns x and y, the position on the map (:func:`layout`). If the documents are a
-    sample, ``corpus_document`` is their number in the larger corpus.
+    ``document_clusters`` lists the clusters of each document with a probability of at least MIN_PROBABILITY. If
+    ``with_map`` is True, the columns x and y of ``documents`` are positions on the map (:func:`layout`). If the
+    documents are a sample, the column ``corpus_document`` is the number of the document in the larger corpus.
     """
     corpus, probability = description.corpus, description.in_recommended
     cluster = description.at(description.recommended)
@@ -64,9 +63,10 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
 
 
 def document_topics(description: Description) -> pd.DataFrame:
-    """Return the topics of each document, the commonest first: document, topic, tokens (expected number) and share.
+    """Return a table of the topics of each document, the commonest first.
 
-    Shares below MIN_PROBABILITY are left out. The table is empty if clusters are topics (FastEx, LDA).
+    The columns are document, topic, tokens (expected number) and share (of the document's tokens). Shares below
+    MIN_PROBABILITY are left out. The table is empty if clusters are topics (FastEx, LDA).
     """
     if description.clusters_are_topics:
         return pd.DataFrame(columns=["document", "topic", "tokens", "share"])
@@ -79,7 +79,7 @@ def document_topics(description: Description) -> pd.DataFrame:
 
 
 def _context(description: Description, name: str) -> Any:
-    """Return (J,) numbers in the original unit, or the values of each document separated by semicolons, "" for none."""
+    """Return the values of a context: numbers in the original unit, (J,), or names separated by semicolons."""
     corpus = description.corpus
     if corpus.context_kinds[name] == "number":
         return own_unit(corpus, name)
@@ -91,13 +91,13 @@ def _context(description: Description, name: str) -> Any:
 
 
 def misfit(description: Description) -> np.ndarray:
-    """Return how much less each document overlaps with its cluster than documents of its length usually do.
+    """Return how far the overlap of each document with its cluster is below the usual overlap for its length.
 
-    The result, (J,) float64, is in standard deviations. NaN for documents without words.
+    The result, (J,) float64, is in standard deviations, and NaN for documents without words.
 
-    The overlap of words, from 0 to 1, is also used for typical documents (``cluster_documents``); for observations, it
-    is the overlap of topics. The usual overlap is a quadratic function of the logarithm of the length, and the standard
-    deviation is estimated from the median absolute deviation from it.
+    The overlap of words (for observations, of topics), from 0 to 1, also defines the typical documents in the table
+    ``cluster_documents``. The usual overlap is a quadratic function of the logarithm of the length, fitted by least
+    squares. The standard deviation is estimated from the median absolute deviation of the residuals.
     """
     corpus, cluster = description.corpus, description.at(description.recommended)
     overlap, features = np.full(corpus.n_documents, np.nan), description.document_features
@@ -121,7 +121,7 @@ def misfit(description: Description) -> np.ndarray:
 
 
 def titles_of(description: Description) -> list[str]:
-    """Return the names of documents: their title, or else their id, or else their number."""
+    """Return the name of each document: its title, or else its id, or else its number."""
     metadata = description.corpus.documents
     by_name = {str(name).lower(): name for name in metadata.columns}
     of_import = (description.corpus.imported or {}).get("settings", {}).get("document", "")
@@ -136,9 +136,9 @@ def titles_of(description: Description) -> list[str]:
 
 
 def with_words(titles: Sequence[str], corpus: Corpus) -> list[str]:
-    """Return the titles; a document without one, "document N", gets its most distinctive words after the number.
+    """Return the titles, with distinctive words appended to the titles "document N" of documents without a title.
 
-    These are up to N_WORDS words with the largest count times ln(J / documents with the word).
+    At most N_WORDS words are appended: those with the largest count times ln(J / documents with the word).
     """
     untitled = [j for j, title in enumerate(titles) if title == f"document {j + 1}"]
     named = list(titles)
@@ -155,14 +155,12 @@ def with_words(titles: Sequence[str], corpus: Corpus) -> list[str]:
 
 
 def layout(description: Description, seed: int) -> np.ndarray:
-    """Return the map of documents by t-SNE (scikit-learn), (J, 2) float64 in [0, 1].
+    """Return the position of each document on a map by t-SNE (scikit-learn), (J, 2) float64 in [0, 1].
 
-    It has at most MAX_POINTS documents; the others have NaN.
-
-    Documents are close if they have similar words (topics, for observations) and similar clusters. The features are the
-    first components of the square roots of the shares of words or topics, and the square roots of the probabilities of
-    clusters. The same seed gives the same map on the same
-    machine.
+    Documents are close if they have similar words (for observations, topics) and similar clusters. The features are the
+    first singular components of the square roots of the shares of words or topics, and the square roots of the cluster
+    probabilities. The map shows a random sample of MAX_POINTS documents; the positions of other documents are NaN. The
+    same seed gives the same map on the same machine.
     """
     n = description.corpus.n_documents
     positions = np.full((n, 2), np.nan)
@@ -175,13 +173,13 @@ def layout(description: Description, seed: int) -> np.ndarray:
 
 
 def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
-    """Return t-SNE (scikit-learn) of (n, D) features with perplexity ``neighbours``, (n, 2) float64 in [0, 1].
+    """Return positions by t-SNE (scikit-learn) with perplexity ``neighbours``, (n, 2) float64 in [0, 1].
 
-    Fewer than four points, or points that are all equal, are placed in a row. A single feature determines the position
-    directly.
+    ``features`` (n, D) are reduced to _DIMENSIONS principal components if D and n are larger. Fewer than four points,
+    or points that are all equal, are placed in a row. If D = 1, the feature is the horizontal position.
     """
     n = len(features)
-    if n < 4 or np.allclose(features, features[0]):  # t-SNE starts from components of unit variance: of none, from NaN
+    if n < 4 or np.allclose(features, features[0]):  # else t-SNE scales its initial positions by a variance of 0
         return np.column_stack([np.linspace(0.0, 1.0, n), np.full(n, 0.5)])
     if features.shape[1] == 1:
         return np.column_stack([_scale(features), np.full(n, 0.5)])
@@ -199,17 +197,17 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
 
 
 def _scale(values: np.ndarray) -> np.ndarray:
-    """Scale each column of (n, D) values to 0 to 1; a constant column becomes 0."""
+    """Rescale each column of ``values`` (n, D) to the range from 0 to 1; a constant column becomes 0."""
     low, high = values.min(axis=0), values.max(axis=0)
     return (values - low) / np.where(high > low, high - low, 1.0)
 
 
 def _components(root: sp.csr_matrix) -> np.ndarray:
-    """Return (n, at most _DIMENSIONS) scores of (n, F) features on their first singular vectors."""
+    """Return the coordinates of ``root`` (n, F) on its first singular vectors, (n, at most _DIMENSIONS)."""
     n = min(_DIMENSIONS, min(root.shape) - 1)
     if n < 1:
         return root.toarray()
     from sklearn.decomposition import TruncatedSVD
 
-    with np.errstate(divide="ignore", invalid="ignore"):  # shares of a variance that equal documents have not
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance of equal documents is 0
         return TruncatedSVD(n, random_state=0).fit_transform(root)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _Parameters = ParamSpec("_Parameters")
-_SHOWN = 10  # topics in a notebook
+_SHOWN = 10  # number of clusters and topics that a notebook shows
 _SHARES = ("documents", "count", "share", "low", "high", "is_notable")
 
 
@@ -38,9 +38,9 @@ class Fit(loop.RunResult):
     ``Fit(posterior, corpus)`` gives the same tables for a loaded posterior. ``corpus`` may contain the fitted documents
     or other documents. :mod:`mc2core.plots` draws plots of a fit.
 
-    Tables use the recommended clustering unless a ``cut`` is given. A cut is a number of clusters, or "all" for the
-    clusters of the fit. Clusters are numbered from 1 in order of decreasing size. The cluster numbers and columns are
-    the same as in ``mc2 describe`` and its HTML report. Each table is computed once, on first use.
+    Tables use the recommended clustering unless a ``cut`` is given. Clusters are numbered from 1 in order of decreasing
+    size. ``mc2 describe`` and the HTML report use the same cluster numbers and columns. Most tables are computed once,
+    on first use.
 
     Attributes
     ----------
@@ -59,19 +59,19 @@ class Fit(loop.RunResult):
         return Description.of(self.posterior, self.corpus, self.threads, self.names)
 
     def rename(self, names: Names | str | os.PathLike[str]) -> None:
-        """Set names of clusters and topics, which tables, plots and reports show.
+        """Set the names that tables, plots and reports show for clusters and topics.
 
         Parameters
         ----------
         names : mapping or path
-            Names by number, for example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``, or the ``names.csv`` of a
-            report. Names of an earlier fit move to the clusters and topics with the same words. Other clusters and
-            topics keep their names.
+            Names by number, for example ``{"cluster": {1: "Trade"}, "topic": {3: "Oil"}}``, or the file ``names.csv``
+            of a report. If the file belongs to another fit, its names are given to the clusters and topics with the
+            most similar words. Other clusters and topics keep their names.
 
         Raises
         ------
         ValueError
-            If a cluster or topic does not exist, or names are not by kind and number.
+            If a cluster or topic does not exist, or if ``names`` does not have the form of the example.
         """
         from mc2core.explore.names import with_names
         from mc2core.explore.words import read_names
@@ -89,14 +89,14 @@ class Fit(loop.RunResult):
     def merge_clusters(self, clusters: Sequence[int]) -> None:
         """Merge recommended clusters by hand; tables, plots, predictions and reports then use the merged clusters.
 
-        Clusters are numbered again in order of decreasing size. Names that were set move to the clusters with the same
-        words. :meth:`methods` mentions the merge, and ``posterior.save`` saves it. The samples and other cuts do not
-        change.
+        Clusters are renumbered in order of decreasing size. Names set by :meth:`rename` are kept, and move to the
+        clusters with the most similar words. :meth:`methods` mentions the merge, and ``posterior.save`` saves it. The
+        samples and other cuts do not change.
 
         Parameters
         ----------
         clusters : sequence of int
-            Two or more numbers of clusters in the recommended clustering, from 1.
+            Numbers of two or more recommended clusters, from 1.
 
         Raises
         ------
@@ -124,20 +124,20 @@ class Fit(loop.RunResult):
 
         - topic and name; tokens (expected number in the documents), share (of the fitted tokens), and clusters (number
           of clusters that use the topic);
-        - npmi (coherence of the words), and the npmi expected by chance (if tokens are permuted among documents);
+        - npmi (coherence of the words), npmi_by_chance and npmi_by_chance_sd (mean and standard deviation of npmi if
+          tokens are permuted among documents);
         - words (the likeliest) and distinctive_words (the most relevant);
         - found (share of the samples that contain the topic);
-        - for each context of numbers or dates NAME_trend, the slope of the share over the context (by a regression
-          over the documents), and NAME_trend_low and NAME_trend_high, the ends of its interval. There is a trend if the
-          interval excludes 0 (:class:`mc2core.explore.associations.Associations`).
+        - NAME_trend, for each context NAME of numbers or dates: the slope of the topic's share over the context, by
+          regression over the documents. NAME_trend_low and NAME_trend_high are the ends of the interval of the slope.
+          The topic has a trend if this interval excludes 0 (:class:`mc2core.explore.associations.Associations`).
 
-        If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi. For HDP, the columns are
-        topic, share, and words or means.
+        If topics emit observations, columns NAME_mean and NAME_sd replace words and npmi.
         """
         return _by_number(self._of_topics["topics"], "topic")
 
     def clusters(self, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return a table with one row per cluster that has documents; the index is its number, from 1.
+        """Return a table with one row per cluster that has documents. The index is the cluster number, from 1.
 
         Parameters
         ----------
@@ -148,8 +148,9 @@ class Fit(loop.RunResult):
         -------
         DataFrame
             The columns are cluster, name, documents, share, weight, words and distinctive_words. If there are several
-            samples, the columns certainty, found and chains are added. Contexts, kept columns and labels have a column
-            with their commonest values or, for numbers, ``context_NAME_mean`` and ``context_NAME_sd``.
+            samples, the columns certainty and found are added, and chains if there are several chains. Each context,
+            kept column and label has a column with its commonest values in the cluster. Numeric variables have two
+            columns instead, such as ``context_NAME_mean`` and ``context_NAME_sd``.
         """
         if self.description.without_clusters:
             raise ValueError("the model has no clusters of documents: each document has its own topics")
@@ -166,8 +167,8 @@ class Fit(loop.RunResult):
         Parameters
         ----------
         cut : int or str, optional
-            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
-            ``probability`` always refers to the recommended clustering.
+            Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit. The
+            column ``probability`` does not depend on ``cut``: it always refers to the recommended clustering.
         """
         from mc2core.explore.documents import document_tables
 
@@ -191,14 +192,14 @@ class Fit(loop.RunResult):
         return table
 
     def contexts(self, name: str | None = None, cut: int | str = "recommended") -> pd.DataFrame:
-        """Return the share of each cluster and topic for each value of the contexts, kept columns and labels.
+        """Return the share of each cluster and topic for each value of each context, kept column and label.
 
         Numbers and dates are grouped into bins.
 
         Parameters
         ----------
         name : str, optional
-            Name of one context. By default, all contexts are used.
+            Name of one context, kept column or label. By default, all are used.
         cut : int or str, optional
             Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
 
@@ -207,8 +208,8 @@ class Fit(loop.RunResult):
         DataFrame
             The columns are ``of`` ("cluster" or "topic"), number, name, context, value (or start and end of a bin),
             documents, count, share, low, high and is_notable. ``low`` and ``high`` are the ends of the 90 % interval of
-            the share; ``is_notable`` marks differences from the average that chance does not explain
-            (:func:`mc2core.explore.shares.shares_by_value`).
+            the share (:func:`mc2core.explore.shares.shares_by_value`). ``is_notable`` marks shares that differ from the
+            average by more than chance explains.
         """
         import pandas as pd
 
@@ -224,20 +225,19 @@ class Fit(loop.RunResult):
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
         table = self._add_names(pd.concat(kinds, ignore_index=True), cut)
         order = ["of", "number", "name", "context", "value", "start", "end", "period"]
-        if "period" in table and table["period"].isna().all():  # of another context
+        if "period" in table and table["period"].isna().all():  # the period belongs to another context
             order.remove("period")
         return table[[*(one for one in order if one in table), *_SHARES]]
 
     def effects(self, contexts: str | Sequence[str], cut: int | str = "recommended") -> pd.DataFrame:
         """Estimate the effect of each context on the shares of clusters and topics, given the other contexts.
 
-        The estimates are the coefficients of a linear regression over the documents, in which the other contexts are
-        held fixed.
+        The effects are the coefficients of one linear regression over the documents on all given contexts.
 
         Parameters
         ----------
         contexts : str or list of str
-            Contexts, kept columns or labels.
+            Names of contexts, kept columns or labels.
         cut : int or str, optional
             Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
 
@@ -245,9 +245,9 @@ class Fit(loop.RunResult):
         -------
         DataFrame
             The columns are ``of`` ("cluster" or "topic"), number, name, context, value, reference, documents, effect,
-            low and high. For groups, ``effect`` is the difference between ``value`` and ``reference``, the commonest
-            value. For numbers, it is the change per unit, such as per year. ``low`` and ``high`` are the ends of the 90
-            % interval of the effect.
+            low and high. For groups, ``effect`` is the share at ``value`` minus the share at ``reference``, the
+            commonest value. For numbers, ``effect`` is the change of the share per unit, such as per year. ``low`` and
+            ``high`` are the ends of the 90 % interval of the effect.
 
         Raises
         ------
@@ -275,13 +275,24 @@ class Fit(loop.RunResult):
         phrases: bool = False,
         seed: int = 0,
     ) -> Report:
-        """Return the HTML report, which notebooks display, and write it with its tables to ``folder`` if given.
+        """Return the HTML report, which notebooks display. If ``folder`` is given, also write the report and its
+        tables.
 
-        ``title`` is the heading. ``texts`` are the texts of the documents: a list, the name of a kept column, or the
-        imported file. If ``phrases`` is True, names of clusters and topics may contain frequent phrases of two words.
-        ``seed`` is the seed of the map of documents. Names set by :meth:`rename` are shown. Raises ValueError if an
-        argument is invalid (:func:`mc2core.explore.describe.report`), and MissingPackage if scikit-learn, which
-        computes the map, is not installed.
+        The report shows the names set by :meth:`rename`. The errors are those of
+        :func:`mc2core.explore.describe.report`.
+
+        Parameters
+        ----------
+        folder : path, optional
+            Folder for the report and its tables.
+        title : str, optional
+            Heading of the report.
+        texts : path, str or sequence of str, optional
+            Texts of the documents: a list, the name of a kept column, or the imported file.
+        phrases : bool, optional
+            Whether names of clusters and topics may contain frequent phrases of two words; this needs ``texts``.
+        seed : int, optional
+            Seed of the map of documents.
         """
         from mc2core.explore.describe import DEFAULT_TITLE, report
 
@@ -304,7 +315,7 @@ class Fit(loop.RunResult):
     def rerun(self) -> Rerun:
         """Run the fit again with its stored settings and seed, and compare the results bit by bit.
 
-        ``print(fit.rerun())`` says whether the result is the same (:func:`mc2core.explore.rerun.rerun`).
+        ``print(fit.rerun())`` reports whether the results are the same (:func:`mc2core.explore.rerun.rerun`).
         """
         from mc2core.explore.rerun import rerun
 
@@ -313,7 +324,8 @@ class Fit(loop.RunResult):
     def to_arviz(self, burn_in: int | None = None) -> Any:
         """Return the trace as ``InferenceData`` of ArviZ (:func:`mc2core.explore.traces.to_arviz`).
 
-        Raises ValueError if the posterior was loaded: ``Fit(posterior, corpus, trace=frame)`` gives it the trace.
+        Raises ValueError if there is no trace, as for a loaded posterior. For a trace that was read from a file, use
+        ``Fit(posterior, corpus, trace=frame)``.
         """
         from mc2core.explore.traces import to_arviz
 
@@ -322,7 +334,7 @@ class Fit(loop.RunResult):
         return to_arviz(self.trace, burn_in)
 
     def _add_names(self, table: pd.DataFrame, cut: int | str) -> pd.DataFrame:
-        """Return the rows of topics and of clusters of a cut, with their names."""
+        """Return the rows of ``table`` for topics and for clusters of ``cut``, with a column of names."""
         size = self._size(cut)
         first = self.description.first[size]
         is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"] + first)
@@ -370,7 +382,7 @@ class Fit(loop.RunResult):
         return {"cluster": of_clusters, "topic": dict(zip(topics["topic"], topics["name"], strict=True))}
 
     def _repr_html_(self) -> str:
-        """Return the summary for a notebook: results, methods, and the largest clusters and commonest topics."""
+        """Return the HTML that a notebook shows: settings, the largest clusters and the commonest topics."""
         from mc2core.explore.topics import describe_topics
 
         provenance = self.provenance
@@ -432,5 +444,5 @@ fit = _with_tables(loop.fit)
 
 
 def _by_number(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return a copy whose index is a column of numbers, so that only these numbers are printed."""
+    """Return a copy of ``table`` whose index is the column ``column``, so that a printed table shows no other index."""
     return table.set_axis(table[column].to_numpy())

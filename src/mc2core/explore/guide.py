@@ -50,7 +50,7 @@ report    fit.methods()
 
 
 def guide() -> None:
-    """Print a table of goals with a suitable model, an engine and the first calls for each goal.
+    """Print a list of goals with the first call for each goal, and the steps of an analysis.
 
     See Also
     --------

@@ -25,14 +25,14 @@ MAX_NAMES = 20
 MAX_VALUES = 20
 """Number of the commonest values of a context whose shares the HTML report shows."""
 MAX_OF_DOCUMENT = 3
-"""Largest number of topics per document in the HTML report; each has a share of at least MIN_OF_DOCUMENT."""
+"""Largest number of topics per document in the HTML report."""
 MIN_OF_DOCUMENT = 0.05
 MAX_OF_TOPIC = 8
-"""Number of values of a context per topic in the HTML report, chosen by their tokens."""
+"""Number of values of a context per topic in the HTML report: those with the most tokens of the topic."""
 MAX_TOPICS = 200
 """Number of the commonest topics whose shares the HTML report shows."""
 MIN_SURE = 0.5
-"""If the cluster of a document is less probable, the HTML report also shows the second likeliest cluster."""
+"""Probability of a document's cluster below which the HTML report also shows the second likeliest cluster."""
 MAX_NODES = 2000
 """Number of the largest clusters of all cuts whose shares the HTML report shows."""
 _COLUMNS = {
@@ -59,9 +59,9 @@ _COLUMNS = {
 }
 _SCRIPTS = ("data", "charts", "map", "texts", "relations", "arrivals", "odd", "search", "printed", "panels")
 _SHARES = frozenset({"share", "low", "high", "probability", "lift", "share_of_cluster", "overlap"})
-"""Columns that the HTML report rounds to two digits."""
+"""Columns that the HTML report rounds to four digits."""
 MAX_MEANS = 12
-"""Largest number of means per topic or cluster in the HTML report, for observations."""
+"""Largest number of means of observations per topic or cluster in the HTML report."""
 _OF_NODES = ("cluster", "name", "cut", "number", "documents", "share", "joins")
 _MAYBE = ("words", "distinctive_words", "certainty", "found", "chains", "label", "label_share")
 
@@ -74,10 +74,11 @@ def build(
     texts: Sequence[str] | None = None,
     in_one_file: bool = False,
 ) -> dict[str, str]:
-    """Return the files by name: ``index.html`` and, for long texts unless ``in_one_file``, ``texts_1.js``, ...
+    """Return the contents of the files of the report, by file name.
 
-    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`; the report shows a part of them. ``summary`` is
-    shown for copying, and ``texts`` (J) are the texts of the documents.
+    The report is ``index.html``. Long texts are stored in ``texts_1.js``, ``texts_2.js``, ..., unless ``in_one_file``
+    is True. ``tables`` is the result of :func:`mc2core.explore.tables.tables_of`; the report shows a part of these
+    tables. ``summary`` is a Markdown text that readers can copy, and ``texts`` (J) are the texts of the documents.
     """
     rows = _shown_documents(description, tables)["document"].to_numpy() - 1
     parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster, in_one_file)
@@ -131,7 +132,8 @@ def _asset(name: str) -> str:
 
 
 def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
-    """Clusters of the fit and of cuts alike, each with its ``cut``, a size, and its ``number`` there."""
+    """Return one table of the clusters of all shown clusterings: ``cut`` is the clustering, by its number of clusters,
+    and ``number`` the number of the cluster in this clustering."""
     clusters = tables["clusters"]
     rows = [clusters.assign(cut=description.recommended, number=clusters["cluster"])]
     rows += [tables["cut_clusters"]] if "cut_clusters" in tables else []
@@ -147,7 +149,7 @@ def _defaults(names: pd.DataFrame) -> dict[str, dict[int, str]]:
 
 
 def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
-    """Return the documents that the report shows: those on the map and the typical ones."""
+    """Return the rows of documents that the report shows: documents on the map and typical documents."""
     near, table = tables["cluster_documents"], tables["documents"]
     typical = set(near.loc[near["cluster"].isin({node + 1 for node in description.shown}), "document"])
     if "topic_documents" in tables:
@@ -156,12 +158,12 @@ def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
 
 
 def _cuts(description: Description, rows: np.ndarray) -> dict[int, list[int]]:
-    """By size, the node of each document that the HTML report has, from 1."""
+    """Return the node of each document of ``rows``, from 1, by number of clusters of the clustering."""
     return {size: (description.at(size)[rows] + description.first[size] + 1).tolist() for size in description.sizes}
 
 
 def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
-    """The columns, and the rows of nodes, that the HTML report shows."""
+    """Return the name of each table in the HTML report, with the rows and columns that the report shows."""
     shown, parts = {node + 1 for node in description.shown}, []
     topics = set(tables["topics"]["topic"].head(MAX_TOPICS))
     large = set(_nodes(description, tables).nlargest(MAX_NODES, "documents")["cluster"])
@@ -197,14 +199,14 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
 
 
 def _next_clusters(documents: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The likeliest other cluster of each unsure document."""
+    """Return the second likeliest cluster of each document whose cluster is less probable than MIN_SURE."""
     unsure = documents.loc[documents["probability"] < MIN_SURE].set_index("document")["cluster"]
     rows = table.loc[table["document"].isin(unsure.index)]
     return rows.loc[rows["cluster"] != rows["document"].map(unsure)].groupby("document").head(1)
 
 
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:
-    """Return contexts and kept columns of the documents on the map, by name: numbers, or the values of each."""
+    """Return the contexts and kept columns of the documents on the map, by name: numbers, or lists of values."""
     rows = np.flatnonzero(documents["x"].notna())
     contexts: dict[str, Any] = {}
     for variable in variables_of(description):
@@ -223,7 +225,7 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
 
 
 def _pack_predictions(description: Description, rows: np.ndarray) -> dict[str, Any]:
-    """Return the predicted contexts of the documents in the HTML report (:func:`predictions`), in their order."""
+    """Return the predicted contexts of the documents ``rows`` (:func:`predictions`), in a form for JSON."""
     tables: dict[str, Any] = {}
     for name, prediction in predictions(description, rows).items():
         tables[name] = {"of": prediction["of"].tolist()}
@@ -242,7 +244,11 @@ def _pack_predictions(description: Description, rows: np.ndarray) -> dict[str, A
 
 
 def _pack_table(table: pd.DataFrame, shares: Set[str] = frozenset()) -> dict[str, Any]:
-    """Columns by name: numbers to six digits, as in the files, ``shares`` to four; texts as {"levels", "codes"}."""
+    """Return the columns of a table by name, in a form for JSON.
+
+    Numbers are rounded to six digits, as in the CSV files, and columns in ``shares`` to four. A column of texts is a
+    dict of its distinct texts ("levels") and the index of each row's text ("codes").
+    """
     packed: dict[str, Any] = {}
     for name, column in table.items():
         if pd.api.types.is_numeric_dtype(column):

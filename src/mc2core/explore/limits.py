@@ -13,13 +13,13 @@ from mc2core.explore.tables import Tables
 
 TITLE = "How this was made, and its limits"
 MIN_SURE = 0.5
-"""Documents whose cluster is less probable could belong to several clusters."""
+"""Probability of a document's cluster below which the document could belong to several clusters."""
 LAST = "The results describe these documents only. They do not show why groups or periods differ."
 """The last sentence of every report."""
 
 
 def sentences(description: Description, tables: Tables) -> list[str]:
-    """Return paragraphs without markup, for readers who do not know the model."""
+    """Return paragraphs without markup on the method and its limits, for readers who do not know the model."""
     version = description.posterior.provenance.get("versions", {}).get("mc2core", "")
     contexts = sorted(description.posterior.families)
     n, content = counted(description.n_documents or description.corpus.n_documents, "documents"), _content(description)
@@ -65,7 +65,7 @@ def _names(description: Description) -> str:
 
 
 def _number(description: Description) -> list[str]:
-    """Return a sentence on the number of clusters, if there is one."""
+    """Return a list with one sentence on the number of clusters, or an empty list for models without clusters."""
     posterior, size = description.posterior, description.recommended
     if description.without_clusters:
         return []
@@ -80,7 +80,7 @@ def _number(description: Description) -> list[str]:
 
 
 def _runs(description: Description) -> list[str]:
-    """Return a sentence on how far runs from different starts agree."""
+    """Return a list with one sentence on the agreement of runs from different starts; empty without clusters."""
     posterior, n = description.posterior, n_chains(description.posterior)
     if description.without_clusters or description.no_groups:
         return []

@@ -1,4 +1,4 @@
-"""Clusters merged by hand, after a fit."""
+"""Merge clusters by hand after a fit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mc2core.posterior import Posterior
 def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
     """Return the posterior with recommended ``clusters`` (numbers from 1) merged into one.
 
-    The merged clusters are the recommended clustering of the result, by which tables, reports and predictions go. The
-    samples do not change. The merge is noted in the provenance.
+    The recommended clustering of the result contains the merged cluster. Tables, reports and predictions use this
+    clustering. The samples do not change. The provenance records the merge.
 
     Raises ValueError if the numbers are invalid, if the posterior has no hierarchy, or if documents were added by an
     update.
@@ -34,25 +34,28 @@ def merge_clusters(posterior: Posterior, clusters: Sequence[int]) -> Posterior:
 
 
 def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, pd.DataFrame]:
-    """Merge the clusters that ``names.csv`` of an HTML report marks; return the posterior and the names.
+    """Merge the clusters that are marked in ``names.csv`` of an HTML report; return the posterior and the names.
 
     Parameters
     ----------
     posterior : Posterior
     names : DataFrame
-        The file (:func:`mc2core.explore.words.read_names`), with the column merge: recommended clusters with the same
-        number in it are merged.
+        Contents of the file (:func:`mc2core.explore.words.read_names`). Recommended clusters with the same number in
+        the column ``merge`` are merged.
 
     Returns
     -------
-    (Posterior, DataFrame)
-        The second has the columns "of", "number" and "name": the given names with their numbers after the merge. A
-        merged cluster gets the name of the cluster whose number is in "merge", or else the first name of its parts.
+    posterior : Posterior
+        The posterior after the merges.
+    names : DataFrame
+        The names given by the user, with cluster numbers after the merges. The columns are of, number and name. A
+        merged cluster gets the name of the cluster whose number is in ``merge``, or else the first given name among its
+        parts.
 
     Raises
     ------
     ValueError
-        If no clusters are marked, or as :func:`merge_clusters` does.
+        If no clusters are marked, or if :func:`merge_clusters` cannot merge them.
     """
     missing = {"level": "recommended", "default": "", "merge": ""}
     names = names.assign(**{column: value for column, value in missing.items() if column not in names})
@@ -76,7 +79,7 @@ def merge_named(posterior: Posterior, names: pd.DataFrame) -> tuple[Posterior, p
 
 
 def _numbers(before: Posterior, after: Posterior) -> np.ndarray:
-    """The number that each recommended cluster has after merges, from 1."""
+    """Return the number, from 1, that each recommended cluster of ``before`` has in ``after``, the merged posterior."""
     first, last = before.hierarchy, after.hierarchy
     if first is None or last is None or first is last:
         return np.arange(1, (first.recommended if first is not None else 0) + 1)

@@ -26,9 +26,10 @@ _MODELS = {
 
 
 def paragraph(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, Any], recommended: int) -> str:
-    """Return the paragraph for the methods section, which reports the ``recommended`` number of clusters.
+    """Return the paragraph for the methods section.
 
-    ``provenance`` is that of the fit. Raises ValueError if it lacks the model, the engine or the iterations.
+    ``provenance`` is the provenance of the fit, and ``recommended`` the recommended number of clusters. Raises
+    ValueError if the provenance lacks the model, the engine or the iterations.
     """
     if not {"model", "engine", "iterations"} <= set(provenance):
         raise ValueError("the posterior has no provenance of a fit; mc2core.fit and mc2 fit leave one")
@@ -54,8 +55,7 @@ def paragraph(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, Any
 
 
 def _documents(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, Any]) -> str:
-    """Return a phrase with the number of fitted documents, and their tokens and words if ``corpus`` is the fitted
-    one."""
+    """Return a phrase with the number of fitted documents and, for the fitted corpus, of tokens and words."""
     if "stream" in provenance:
         return counted(provenance["stream"]["fitted"]["documents"], "documents")
     if not posterior.was_fitted_on(corpus):
@@ -66,7 +66,7 @@ def _documents(posterior: Posterior, corpus: Corpus, provenance: Mapping[str, An
 
 
 def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
-    """Return sentences on how words were made and selected."""
+    """Return sentences on how words were extracted and selected."""
     if imported is None:
         built = "observations" if corpus.is_of_observations else "counts"
         return f"The corpus was built from {built}; how these were made is not recorded."
@@ -82,7 +82,7 @@ def _preprocessing(imported: Mapping[str, Any] | None, corpus: Corpus) -> str:
 
 
 def _missing(posterior: Posterior, corpus: Corpus) -> str:
-    """Report missing values in the contexts of the model, if ``corpus`` has the fitted documents."""
+    """Return a sentence on missing values in the contexts of the model; "" if ``corpus`` is not the fitted corpus."""
     if not posterior.was_fitted_on(corpus):
         return ""
     missing = {name: int(corpus.missing(name).sum()) for name in posterior.families if name in corpus.contexts}
@@ -97,7 +97,7 @@ def _missing(posterior: Posterior, corpus: Corpus) -> str:
 
 
 def _updates(provenance: Mapping[str, Any]) -> str:
-    """Describe the documents that were added after the fit."""
+    """Return sentences on the documents that were added after the fit."""
     sentences = []
     if updates := provenance.get("updates"):
         added, times = sum(one["documents"] for one in updates), counted(len(updates), "updates")
@@ -144,7 +144,10 @@ def _contexts(model: dict[str, Any]) -> str:
 
 
 def burn_in_of(posterior: Posterior) -> int:
-    """Return the number of iterations before the first sample: by default, half of them, also of a continued fit."""
+    """Return the number of iterations that were discarded before the first sample.
+
+    This is half of the iterations, also for a resumed fit, unless the number of samples shows another burn-in.
+    """
     provenance = posterior.provenance
     iterations, thin = int(provenance.get("stopped_at", provenance["iterations"])), provenance["thin"]
     per_chain = (provenance.get("chains") or [len(posterior.samples)])[0]

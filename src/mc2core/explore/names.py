@@ -1,4 +1,4 @@
-"""Names that someone gave to clusters and topics, taken from a file that may be of another fit."""
+"""Read user-given names of clusters and topics from a file, which may belong to another fit."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from mc2core.explore.description import Description
 from mc2core.explore.words import NAMED
 
 MIN_OVERLAP = 0.5
-"""Share of the words of a name that a cluster or topic of another fit must have, to take over the name."""
+"""Smallest share of common words at which a name is transferred to a cluster or topic of another fit."""
 logger = logging.getLogger(__name__)
 
 
 def with_names(description: Description, table: pd.DataFrame) -> Description:
     """Return the description with the names of a file (:func:`mc2core.explore.words.read_names`).
 
-    The file holds the words of each named cluster and topic. If the file belongs to another fit, a name moves to the
-    cluster (of the same clustering) or topic that has most of these words. It is left out if none has MIN_OVERLAP of
-    them. Both are logged, and shown in the report. A file without words gives names by number.
+    The file contains the words of each named cluster and topic. A name is given to the topic, or to the cluster of the
+    same clustering, that has most of these words. A name is left out if no cluster or topic has at least the share
+    MIN_OVERLAP of its words. Moved and omitted names are logged and shown in the report. If the file has no words,
+    names are given by number.
 
     Raises ValueError if a cluster or topic that is named by number does not exist.
     """
@@ -53,7 +54,7 @@ def with_names(description: Description, table: pd.DataFrame) -> Description:
 
 
 def _numbers_of(table: pd.DataFrame, current: pd.DataFrame) -> list[int]:
-    """Return the number of the cluster or topic of the fit for each row of a file, each at most once; 0 for none."""
+    """Return the number of the cluster or topic that is matched to each row of ``table``; 0 without a match."""
     overlap = np.array([[_overlap(row, one) for one in current.itertuples()] for row in table.itertuples()])
     numbers = np.zeros(len(table), np.int64)
     if overlap.size:
@@ -64,7 +65,8 @@ def _numbers_of(table: pd.DataFrame, current: pd.DataFrame) -> list[int]:
 
 
 def _overlap(row: Any, current: Any) -> float:
-    """Return the share of common words, slightly increased if the numbers are equal."""
+    """Return the share of words that two rows have in common, plus a small bonus if their cluster or topic numbers are
+    equal; 0 for clusters of different clusterings."""
     words, current_words = row.words.split(), current.words.split()
     if row.level != current.level:
         return 0.0

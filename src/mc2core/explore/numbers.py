@@ -1,4 +1,4 @@
-"""Means of numbers, which describe topics and clusters of observations in place of words."""
+"""Means and standard deviations of observations, which describe topics and clusters in place of words."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ N_TOPICS = 2
 
 
 def topics(description: Description) -> Emitted:
-    """Return mean and sd of each number in each topic.
+    """Return the names of the topics, and the mean and sd of each coordinate of the observations in each topic.
 
-    Topics are named by the means that are furthest from the overall mean, in standard deviations of all observations.
+    A topic is named by the means that differ most from the mean of all observations, in standard deviations.
     """
     contents, names = description.posterior.contents, description.corpus.vocabulary
     assert contents is not None
@@ -32,10 +32,10 @@ def topics(description: Description) -> Emitted:
 
 
 def clusters(description: Description) -> Emitted:
-    """Return mean and sd of each number over the observations of each node's documents.
+    """Return the names of the nodes, and the mean and sd of each coordinate of the observations in each node.
 
-    Nodes are named by their most characteristic topics: those with the largest p ln (p / q), where p is the share of
-    the topic in the node and q its share in all documents.
+    A node is named by its most characteristic topics. These topics have the largest p ln (p / q), where p is the share
+    of the topic in the node and q its share in all documents.
     """
     shares, _ = description.topic_shares
     of_all = np.asarray(description.document_topics.sum(axis=0)).ravel()
@@ -58,9 +58,9 @@ def standing(description: Description) -> np.ndarray:
 
 
 def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes whose documents have observations, and the (n, D) mean and sd of their observations."""
+    """Return the nodes with observations (n,), and the mean and sd of the observations in these nodes, (n, D) each."""
     corpus, (centre, scale) = description.corpus, description.all_observations
-    values = (np.asarray(corpus.observations) - centre) / scale  # squares of values far from 0 would lose digits
+    values = (np.asarray(corpus.observations) - centre) / scale  # squares of large values lose digits
     into = sp.csr_matrix(corpus.content, dtype=np.float64)
     first, second = (description.documents_of @ (into @ values**power) for power in (1, 2))
     n = description.documents_of @ corpus.document_lengths
@@ -72,8 +72,9 @@ def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.
 def _table(
     description: Description, kind: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
 ) -> pd.DataFrame:
-    """Return one row per topic or cluster and number, the most different from the average first: mean and sd, here and
-    in all observations.
+    """Return a table with the mean and sd of each coordinate in each topic or cluster, and in all observations.
+
+    The rows of a topic or cluster begin with the mean that differs most from the mean of all observations.
     """
     (centre, scale), names = description.all_observations, np.array(description.corpus.vocabulary, dtype=object)
     order = np.argsort(-np.abs((mean - centre) / scale), axis=1, kind="stable")

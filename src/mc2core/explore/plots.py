@@ -1,9 +1,9 @@
-"""Plots of a fit by matplotlib, one function each.
+"""Plots of a fit with matplotlib.
 
-Each function draws into ``ax``, or into a new figure if ``ax`` is not given, and returns the axes. :func:`save` writes
-the figure and the numbers that it shows; pyplot is not needed. ``found`` is a fit (:class:`mc2core.Fit`). Clusters
-and topics have the same numbers as in the tables of the fit. The functions raise MissingPackage if matplotlib is not
-installed.
+Each function draws one plot into ``ax``, or into a new figure if ``ax`` is not given, and returns the axes.
+:func:`save` writes the figure, and the numbers that the figure shows as CSV. pyplot is not needed. The parameter
+``found`` is a fit (:class:`mc2core.Fit`). Clusters and topics have the same numbers as in the tables of the fit. The
+functions raise MissingPackage if matplotlib is not installed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#901010", "#1050d0", "#105050", "#10d070", "#70d0f0",
     "#b0d0b0", "#1090f0", "#105070", "#107030", "#d05050", "#3050b0", "#90d0d0", "#9090d0", "#d09050", "#d0d050",
 )  # fmt: skip
-"""Colours of clusters and topics in order of size, as in the HTML report; the smaller ones have ``REST``. People with
-any common colour blindness can tell the colours apart."""
+"""Colours of the largest clusters and topics, in order of size, as in the HTML report. Smaller clusters and topics have
+the colour ``REST``. People with any common colour blindness can distinguish the colours."""
 REST = "#9aa0a8"
 _NONE = "#dddddd"  # colour of cells without documents
 _MAX_LINES = 6
 _MAX_ROWS, _MAX_COLUMNS = 20, 30
-_MAX_NAMES = 12  # on a map, and groups that have a colour of their own there
+_MAX_NAMES = 12  # largest number of names, and of groups with their own colour, on a map
 _MAX_LEAVES = 12
 _NEAR = 0.05  # share of the width of a map: neighbours within this distance are counted
 _LETTER, _LINE = 0.011, 0.03  # shares of the width of a map: about the size of a letter and of a line
-_LONGEST = 40  # characters of a name
-_NUMBERS: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()  # what axes show
+_LONGEST = 40  # largest number of characters of a name
+_NUMBERS: WeakKeyDictionary[Any, pd.DataFrame] = WeakKeyDictionary()  # the numbers that axes show
 
 
 def save(ax: Axes, path: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     ax : matplotlib Axes
         Axes that a function of this module returned.
     path : path
-        File of the figure. Its suffix is the format, such as .pdf, .svg or .png.
+        File of the figure. The suffix determines the format, such as .pdf, .svg or .png.
 
     Raises
     ------
@@ -79,15 +79,15 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
 def topics_over_time(
     found: Fit, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the shares of topics as a function of a number or date, one line per topic, with 90 % intervals.
+    """Draw the share of each topic over a context of numbers or dates, with 90 % intervals.
 
     Parameters
     ----------
     found : Fit
     context : str, optional
-        Name of the context of numbers or dates. It may be left out if there is only one such context.
-    topics : numbers, optional
-        Topics to draw; by default the six most frequent.
+        Name of the context of numbers or dates. The name may be left out if there is only one such context.
+    topics : sequence of int, optional
+        Numbers of the topics to draw. By default, the six most frequent topics are drawn.
     ax : matplotlib Axes, optional
 
     Raises
@@ -108,15 +108,15 @@ def clusters_over_time(
     cut: int | str = "recommended",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the shares of clusters as a function of a number or date, one line per cluster, with 90 % intervals.
+    """Draw the share of each cluster over a context of numbers or dates, with 90 % intervals.
 
     Parameters
     ----------
     found : Fit
     context : str, optional
-        Name of the context of numbers or dates. It may be left out if there is only one such context.
-    clusters : numbers, optional
-        Clusters to draw; by default the six largest.
+        Name of the context of numbers or dates. The name may be left out if there is only one such context.
+    clusters : sequence of int, optional
+        Numbers of the clusters to draw. By default, the six largest clusters are drawn.
     cut : int or str, optional
         Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
     ax : matplotlib Axes, optional
@@ -169,7 +169,7 @@ def clusters_by_context(
     ----------
     found : Fit
     context : str, optional
-        Name of a context, kept column or label. It may be left out if there is only one.
+        Name of a context, kept column or label. The name may be left out if there is only one such variable.
     cut : int or str, optional
         Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
     ax : matplotlib Axes, optional
@@ -211,7 +211,7 @@ def clusters_by_context(
 
 
 def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Axes:
-    """Draw how clusters merge in the hierarchy, from many clusters on the left to one on the right.
+    """Draw how clusters merge in the hierarchy, from many clusters on the left to one cluster on the right.
 
     A line leads from each cluster to the cluster of the next smaller cut that receives most of its documents.
 
@@ -219,8 +219,8 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     ----------
     found : Fit
     size : int, optional
-        Number of clusters on the left; the hierarchy must have a cut with this number. By default, the largest cut with
-        at most twelve clusters.
+        Number of clusters on the left; the fit must describe a cut with this number. By default, the largest cut with
+        at most twelve clusters is drawn.
     ax : matplotlib Axes, optional
 
     Raises
@@ -269,7 +269,7 @@ def hierarchy(found: Fit, size: int | None = None, ax: Axes | None = None) -> Ax
     ax.invert_xaxis()
     ticks: list[int] = []
     for cut in reversed(shown):
-        if not ticks or math.log(ticks[-1] / cut) > math.log(begin) / 20:  # else numbers would touch
+        if not ticks or math.log(ticks[-1] / cut) > math.log(begin) / 20:  # other ticks would overlap
             ticks.append(cut)
     ax.set_xticks(ticks, [str(cut) for cut in ticks])
     ax.minorticks_off()
@@ -285,16 +285,17 @@ def map_of_documents(
 ) -> Axes:
     """Draw a map of the documents by t-SNE: documents with similar words and clusters lie near each other.
 
-    The map is the same as in the HTML report (:func:`mc2core.explore.documents.layout`). It needs scikit-learn.
+    The map is the same as in the HTML report (:func:`mc2core.explore.documents.layout`). The package scikit-learn is
+    needed.
 
     Parameters
     ----------
     found : Fit
     colour : str, optional
-        Context, kept column or label by which points are coloured. By default, they are coloured by cluster.
+        Context, kept column or label by which points are coloured. By default, points are coloured by cluster.
     cut : int or str, optional
         Number of clusters, "recommended" (the default), "broad", "fine", or "all" for the clusters of the fit.
-    seed : int
+    seed : int, optional
         Seed of the map.
     ax : matplotlib Axes, optional
 
@@ -330,14 +331,14 @@ def words(
 ) -> Axes:
     """Draw the most distinctive words of a topic or a cluster.
 
-    Bars show the probability of each word in the topic or cluster. Marks show its probability in the whole corpus.
+    Bars show the probability of each word in the topic or cluster. Marks show the word's probability in the corpus.
 
     Parameters
     ----------
     found : Fit
-    topic, cluster : int
+    topic, cluster : int, optional
         Number of the topic or of the cluster. Exactly one of the two must be given.
-    n : int
+    n : int, optional
         Number of words.
     ax : matplotlib Axes, optional
 
@@ -370,7 +371,7 @@ def words(
 
 
 def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a column of the trace over the iterations, one line per chain.
+    """Draw a column of the trace over the iterations, with one line per chain.
 
     Parameters
     ----------
@@ -409,8 +410,8 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
 def agreement(found: Fit, ax: Axes | None = None) -> Axes:
     """Draw the agreement of each pair of chains.
 
-    The agreement of two chains is the adjusted Rand index between their clusterings. It is 1 for equal clusters and 0
-    on average for independent clusters.
+    The agreement of two chains is the adjusted Rand index of their clusterings. The index is 1 for equal clusterings
+    and 0 on average for independent clusterings.
 
     Parameters
     ----------
@@ -445,9 +446,9 @@ def agreement(found: Fit, ax: Axes | None = None) -> Axes:
 def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     """Draw the recommended clusters of two fits side by side, with a band for the documents that two clusters share.
 
-    The height of a cluster is its number of documents in both fits, and the width of a band is the number of shared
-    documents. Clusters of the first fit, on the left, are ordered by size. Clusters of the second fit are ordered so
-    that bands cross little. Bands have the colour of the cluster on the left.
+    The height of a cluster is the number of its documents that are in both fits. The width of a band is the number of
+    shared documents. Clusters of the first fit are on the left, ordered by size. Clusters of the second fit are ordered
+    so that bands cross little. A band has the colour of its cluster on the left.
 
     Parameters
     ----------
@@ -500,9 +501,9 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     return ax
 
 
-# -- what they share -----------------------------------------------------------------------------------------------
+# -- helpers -------------------------------------------------------------------------------------------------------
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return ``ax``, or the axes of a new figure (size in inches) that pyplot does not manage."""
+    """Return ``ax`` or, if ``ax`` is None, the axes of a new figure of ``size`` inches that pyplot does not manage."""
     extras.require("matplotlib", extra="plots", purpose="mc2core.plots")
     if ax is not None:
         return ax
@@ -512,7 +513,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def _context(fit: Fit, name: str | None, is_number: bool = False) -> str:
-    """Return the name of the requested context. Raises ValueError if several are possible."""
+    """Return the name of the requested context. Raises ValueError if the context does not exist or is ambiguous."""
     tables = fit._shares
     kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
     names = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))
@@ -526,7 +527,7 @@ def _context(fit: Fit, name: str | None, is_number: bool = False) -> str:
 
 
 def _middle(line: pd.DataFrame) -> Any:
-    """Return the position of each step: its value if it is one whole number, else its middle."""
+    """Return the position of each bin: its value if the bin is one whole number, otherwise its middle."""
     is_whole = (line["end"] - line["start"] == 1) & (line["start"] % 1 == 0)
     return line["start"].where(is_whole, (line["start"] + line["end"]) / 2)
 
@@ -536,8 +537,7 @@ def _colour(rank: int) -> str:
 
 
 def _shorten(name: str, longest: int = _LONGEST) -> str:
-    """Return a shortened name for matplotlib. Dollar signs are escaped, because text between two of them is a
-    formula."""
+    """Return a shortened name for matplotlib. Dollar signs are escaped, because they enclose formulas."""
     shown = name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
     return shown.replace("$", r"\$")
 
@@ -560,7 +560,8 @@ def _per_cent(axis: Any) -> None:
 
 
 def _place(node: int, children: dict[int, list[int]], height: dict[int, float]) -> None:
-    """Give the leaves below a node places one after another, and each other node the middle of its children's."""
+    """Set the heights of a node and its descendants: leaves have consecutive heights, other nodes the middle of their
+    children."""
     for child in children.get(node, []):
         _place(child, children, height)
     below = [height[child] for child in children.get(node, [])]
@@ -588,7 +589,7 @@ def _draw_clusters(ax: Axes, fit: Fit, positions: np.ndarray, cut: int | str) ->
             points.set_label(_label(name))
         if rank >= _MAX_NAMES or not len(members):
             continue
-        # the densest place of the cluster: the mean of a cluster in two parts lies in neither
+        # the densest point of the cluster: the mean of a cluster in two parts lies in neither part
         tree = cKDTree(members)
         centre = members[np.argmax(tree.query_ball_point(members, _NEAR, return_length=True))]
         width = _LETTER * len(name)
@@ -601,13 +602,12 @@ def _draw_clusters(ax: Axes, fit: Fit, positions: np.ndarray, cut: int | str) ->
                 centre[0], centre[1], name, ha="center", va="center", fontsize="small",
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],
             )  # fmt: skip
-    if ax.get_legend_handles_labels()[0]:  # names that did not find a place
+    if ax.get_legend_handles_labels()[0]:  # names that do not fit on the map
         _legend_beside(ax)
 
 
 def _draw_groups(ax: Axes, positions: np.ndarray, table: Any, names: Sequence[str]) -> None:
-    """Draw the documents in the colours of their groups; a document with several values has the colour of the
-    commonest."""
+    """Draw the documents in the colours of their groups. A document in several groups has the colour of the largest."""
     ax.scatter(positions[:, 0], positions[:, 1], s=6, color=REST, linewidths=0, label="others")
     counts = np.diff(table.indptr)
     for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MAX_NAMES])]):

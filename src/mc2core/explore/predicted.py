@@ -1,4 +1,4 @@
-"""Contexts of documents as predicted by their clusters, for the HTML report."""
+"""Contexts of documents predicted from their clusters, for the HTML report."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from mc2core.posterior.sample import Sample
 
 N_NAMES = 3
 """Number of predicted names of a context per document."""
-_CELLS = 1 << 24  # of tables of clusters by names, over samples
+_CELLS = 1 << 24  # largest number of cells of the tables of clusters by names of all samples
 
 
 def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[str, Any]]:
-    """Return the predictions of each context of the model, except vectors, for the documents ``rows`` (n,).
+    """Return predictions of each context of the model, except vectors, for the documents ``rows`` (n,).
 
-    For documents of the fit, predictions are averaged over their clusters in at most N_SAMPLES samples; for others,
-    over the clusters of the representative, by their probabilities. Fitted documents have influenced their own
-    predictions. A prediction that several documents share is stored once. For each context, ``of`` (n,) has the number
-    of each document's prediction. A prediction has ``columns`` and ``probability`` of the N_NAMES likeliest ``names``,
-    or ``mean``, ``low`` and ``high`` (the central 90 % interval).
+    The prediction for a fitted document is averaged over its clusters in at most N_SAMPLES samples. The prediction for
+    another document is averaged over the clusters of the representative, weighted by their probabilities. Fitted
+    documents have influenced their own predictions.
+
+    A prediction that several documents share is stored once. The entry of a context has ``of`` (n,), the index of each
+    document's prediction. Predictions of names have ``columns`` and ``probability`` of the N_NAMES likeliest ``names``.
+    Predictions of numbers have ``mean``, ``low`` and ``high`` (the central 90 % interval).
     """
     posterior = description.posterior
     kinds = {name: kind for name, kind in sorted(posterior.context_kinds.items()) if kind != "vector"}
@@ -49,9 +51,9 @@ def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[st
 
 
 def _clusters(description: Description, rows: np.ndarray) -> tuple[list[Sample], sp.csr_matrix, np.ndarray]:
-    """Return samples, (n', C) CSR weights of their clusters, and (n,) the row of each document in it.
+    """Return samples, the weights of their clusters, (n', C) CSR, and the row of each document in the weights, (n,).
 
-    The clusters of all samples are columns next to each other. Documents in the same clusters share a row.
+    The C columns are the clusters of all samples. Documents in the same clusters share a row.
     """
     posterior = description.posterior
     samples = [posterior.samples[number] for number in chosen_samples(posterior)] or [posterior.representative]

@@ -1,4 +1,4 @@
-"""A fit run again with its stored settings, to see whether the result is the same."""
+"""Run a fit again with its stored settings, to check whether the result is the same."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Rerun:
     posterior : Posterior
         Result of the second run.
     differing : list of str
-        Names of the arrays of the posterior (:meth:`mc2core.Posterior.arrays`) that are not equal bit by bit. If the
-        list is empty, the fit came out the same.
+        Names of the arrays of the posterior (:meth:`mc2core.Posterior.arrays`) that differ between the runs in at least
+        one bit. If the list is empty, both runs have the same result.
     versions : list of str
         Differences between the versions of the first and of the second run (:func:`other_versions`).
     """
@@ -71,8 +71,8 @@ def rerun(posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool
     Raises
     ------
     ValueError
-        If ``corpus`` is not the corpus of the fit, if documents were added after the fit, if the fit was stopped within
-        an iteration, or if its settings are not known.
+        If ``corpus`` is not the fitted corpus, if documents were added after the fit, if the fit was stopped within an
+        iteration, or if the settings of the fit are not stored.
     """
     provenance = posterior.provenance
     if not posterior.was_fitted_on(corpus):
@@ -93,9 +93,9 @@ def rerun(posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool
     add_hierarchy(repeated, corpus, result.provenance["inferred"])
     for merge in provenance.get("merged", []):
         repeated = merge_clusters(repeated, merge["clusters"])
-    first, second = posterior.arrays(), Posterior.from_arrays(repeated.arrays(), "the rerun").arrays()  # as from a file
+    first, second = posterior.arrays(), Posterior.from_arrays(repeated.arrays(), "the rerun").arrays()  # as loaded
     names = [name for name in {**first, **second} if name != "meta" and not name.startswith(_OF_DOCUMENTS)]
-    if posterior.hierarchy is None:  # the first run did not compute one
+    if posterior.hierarchy is None:  # the first run did not compute a hierarchy
         names = [name for name in names if not name.startswith("hierarchy.")]
     differing = [name for name in names if not _is_equal(first.get(name), second.get(name))]
     return Rerun(repeated, differing, other_versions(posterior), posterior)
@@ -108,10 +108,10 @@ def _is_equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:
 
 
 def other_versions(posterior: Posterior) -> list[str]:
-    """Return which versions (mc2core and its commit, Python, NumPy, ...) differ from those of the fit.
+    """Return the software whose installed version differs from the version used for the fit.
 
-    Each entry names the version of the fit and the present one. A fit that does not record its versions gives one entry
-    that says so.
+    Each entry has the name of the software (mc2core and its commit, Python, NumPy, ...) and both versions. If the fit
+    does not record its versions, the only entry reports this.
     """
     provenance, current = posterior.provenance, environment()
     if "versions" not in provenance:

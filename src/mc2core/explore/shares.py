@@ -1,4 +1,4 @@
-"""Shares of clusters and topics by value or bin of a variable, and regressions on several variables, with intervals."""
+"""Shares of clusters and topics by value or bin of a variable, and effects of several variables, with intervals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from mc2core.explore.steps import steps_of
 from mc2core.explore.variables import Variable, variables_of
 
 MAX_VALUES = 50
-"""Number of the commonest values of a variable for which shares are computed."""
+"""Largest number of values of a variable for which shares are computed; the commonest values are used."""
 INTERVAL = 0.9
-"""Probability of the intervals ``low`` to ``high``."""
+"""Probability of the intervals from ``low`` to ``high``."""
 _BY_VALUE = ["of", "number", "context", "value", "documents", "count", "share", "low", "high"]
 _BY_STEP = [*_BY_VALUE[:3], "start", "end", "period", *_BY_VALUE[4:]]
 
 
 def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Return shares (:func:`shares_by_value` of all groups) and trends (:func:`shares_over` of all numbers).
+    """Return the tables shares and trends, by name.
 
-    The last column, ``is_notable``, marks shares that differ from the average by more than chance explains
-    (:class:`mc2core.explore.associations.Associations`).
+    ``shares`` has the rows of :func:`shares_by_value` for all variables with groups, and ``trends`` the rows of
+    :func:`shares_over` for all numeric variables. The last column, ``is_notable``, marks shares that differ from the
+    average by more than chance explains (:class:`mc2core.explore.associations.Associations`).
     """
     parts: dict[str, list[pd.DataFrame]] = {"shares": [], "trends": []}
     for variable in variables_of(description):
@@ -51,20 +52,25 @@ def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
 def shares_by_value(description: Description, variable: Variable) -> pd.DataFrame:
     """Return the share of each cluster and topic per value of a variable, for the MAX_VALUES commonest values.
 
-    The columns are ``of`` ("cluster" or "topic"); ``number``, as in the other tables; ``context``, the name of the
-    variable; ``value``; ``documents``, the number that have the value; ``count``, the number of these in the cluster,
-    or the expected tokens of the topic in these; ``share``, ``count`` divided by their number or their tokens; ``low``
-    and ``high``, the ends of its interval.
+    The columns are:
 
-    The interval has probability INTERVAL under a Beta distribution. Its mean and variance are those of a mixture over
-    the samples of all chains. For a cluster, each sample contributes a Beta distribution (with Jeffreys' prior) of its
-    own count. This is the number of documents in the clusters of the sample that have most of their documents in this
-    cluster. For a topic, each sample contributes a Beta distribution of the share of its topics with the most similar
-    words. The effective number of documents follows from the variation of the topic between documents (variance of a
-    ratio, linearised; Korn and Graubard, 1998). If there is one sample, or if the documents are not the documents of
-    the fit, the Beta distribution of ``count`` is used. The interval shows the uncertainty of the share for documents
-    like these, but not whether a cluster or topic would be found again. ``share`` refers to the clusters and topics
-    that are shown, and the interval to all samples. If these differ, ``share`` can lie outside the interval.
+    - ``of`` ("cluster" or "topic"), ``number`` (as in the other tables), ``context`` (name of the variable), ``value``;
+    - ``documents``, the number of documents with the value;
+    - ``count``, the number of these documents in the cluster, or the expected tokens of the topic in these documents;
+    - ``share``, ``count`` divided by ``documents`` or by the tokens of these documents;
+    - ``low`` and ``high``, the ends of the interval of the share.
+
+    The interval has probability INTERVAL under a Beta distribution. This distribution has the mean and variance of a
+    mixture of Beta distributions, one per sample of all chains. For a cluster, the Beta distribution of a sample
+    (Jeffreys' prior) follows from the number of documents in the sample's matched clusters. A cluster of a sample is
+    matched to the cluster that contains most of its documents. For a topic, the distribution follows from the share of
+    the sample's topics with the most similar words, and from an effective number of documents. The effective number
+    follows from the variance of the share between documents (linearised ratio; Korn and Graubard, 1998). If there is
+    one sample, or if the documents were not fitted, the interval is computed from ``count`` alone.
+
+    The interval shows the uncertainty of the share for documents like these. The interval does not show whether another
+    fit would contain the cluster or topic. ``share`` refers to the shown clusters and topics, but the interval to all
+    samples. ``share`` can therefore lie outside the interval.
     """
     has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
     documents = np.asarray(has.sum(axis=1)).ravel()
@@ -74,10 +80,10 @@ def shares_by_value(description: Description, variable: Variable) -> pd.DataFram
 
 
 def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
-    """Return the shares over a number or a date, with columns as in :func:`shares_by_value`.
+    """Return the share of each cluster and topic per bin of a numeric variable or date.
 
-    ``start`` and ``end`` of a bin replace ``value``; dates also have the ``period`` (:func:`periods_of`). The table has
-    no rows if all values are equal.
+    The columns are those of :func:`shares_by_value`, with ``start`` and ``end`` of the bin in place of ``value``. Dates
+    also have the ``period`` (:func:`mc2core.explore.steps.periods_of`). The table has no rows if all values are equal.
     """
     into, rows = steps_of(variable)
     if not into.shape[1]:
@@ -85,23 +91,27 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
     return _table(description, variable, into.T.tocsr(), rows)
 
 
-# a share that changes by less than this does not change, for example if a context determines a cluster
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # smaller effects are rounding errors, for example if a context determines a cluster
 
 
 def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
     """Return the effect of each variable on the share of each cluster and topic, with the other variables held fixed.
 
-    The columns are ``of`` ("cluster" or "topic"); ``number``; ``context``; ``value``, for groups; ``documents``, the
-    number that have the value and no missing variable; ``effect``, the change of the share per unit of a number, or
-    relative to the ``reference``, the commonest value; ``low`` and ``high``, the ends of its interval of probability
-    INTERVAL.
+    The columns are:
+
+    - ``of`` ("cluster" or "topic"), ``number``, ``context`` (name of the variable);
+    - ``value`` and ``reference``, the commonest value, for groups;
+    - ``documents``, the number of documents with the value and without missing variables;
+    - ``effect``, the change of the share per unit of a numeric variable, or from ``reference`` to ``value``;
+    - ``low`` and ``high``, the ends of the interval of the effect, with probability INTERVAL.
 
     Effects are estimated by linear regression over the documents. The response is membership in the cluster, or the
-    share of the topic in the document's tokens, weighted by the number of tokens. Intervals are Student's, with a
-    heteroscedasticity-consistent variance (White, 1980; HC1). Effects and variances of the samples, with clusters and
-    topics matched as in :func:`shares_by_value`, are combined by the rule for multiple imputations (Rubin, 1987).
-    Raises ValueError if a variable has several values in a document or more than MAX_VALUES values, or if it is
+    share of the topic in the document's tokens, weighted by the number of tokens. Intervals use Student's t
+    distribution and a heteroscedasticity-consistent variance (White, 1980; HC1). Clusters and topics of the samples are
+    matched as in :func:`shares_by_value`. The effects and variances of the samples are combined by the rule for
+    multiple imputation (Rubin, 1987).
+
+    Raises ValueError if a variable has several values in a document or more than MAX_VALUES values, or if a variable is
     determined by the others.
     """
     chosen = np.ones(description.corpus.n_documents, bool)
@@ -160,8 +170,10 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
 
 
 def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the (p, n) matrix that maps n values to regression coefficients, given (n, p) ``x`` and weights. Raises
-    ValueError if it does not exist."""
+    """Return the matrix (p, n) that maps n responses to weighted least-squares coefficients, given ``x`` (n, p).
+
+    Raises ValueError if the columns of ``x`` are linearly dependent.
+    """
     used = x[weight > 0]
     used = used / np.maximum(np.abs(used).max(axis=0, initial=0.0), 1e-300)
     if len(used) <= x.shape[1] or np.linalg.matrix_rank(used) < x.shape[1]:
@@ -173,7 +185,7 @@ def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (p, m) coefficients of (n, m) ``y`` and their variances."""
+    """Return the regression coefficients of the responses ``y`` (n, m), (p, m), and their variances, (p, m)."""
     n, p = x.shape
     effect = pull @ y
     effect[np.abs(effect) * np.abs(x).max(axis=0)[:, None] < _ROUNDING] = 0.0
@@ -181,7 +193,7 @@ def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.nd
 
 
 def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
-    """Return a table with one row per cluster or topic and row of ``into``, (n, J) CSR of ones."""
+    """Return a table of clusters and topics by groups of documents; ``into`` (n, J) marks the documents of groups."""
     documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
     for kind, (count, share, low, high) in (
         ("cluster", _of_clusters(description, into)),
@@ -197,7 +209,7 @@ def _table(description: Description, variable: Variable, into: sp.csr_matrix, ro
 
 
 def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """Return (n, nodes) each: documents, their share and the bounds of its interval."""
+    """Return counts of documents, shares, and lower and upper interval bounds per group and node, (n, nodes) each."""
     count = np.asarray((into @ description.documents_of.T).toarray())
     n = np.asarray(into.sum(axis=1))
     share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
@@ -207,10 +219,11 @@ def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndar
 
 
 def _bound_mixtures(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of central intervals of Beta distributions with the moments of mixtures over samples.
+    """Return lower and upper bounds of central intervals of shares.
 
-    ``shares`` (S, ...) are of ``sizes`` independent documents. An interval begins at 0 if the share is 0 in all
-    samples, and ends at 1 if it is 1 in all samples (Brown, Cai and DasGupta, 2001).
+    The interval is that of a Beta distribution with the mean and variance of a mixture over the S samples. ``shares``
+    (S, ...) are shares in ``sizes`` independent documents. An interval begins at 0 if the share is 0 in all samples,
+    and ends at 1 if the share is 1 in all samples (Brown, Cai and DasGupta, 2001).
     """
     means = (shares * sizes + 0.5) / (sizes + 1.0)
     mean, variances = means.mean(axis=0), means * (1.0 - means) / (sizes + 2.0)
@@ -221,7 +234,7 @@ def _bound_mixtures(shares: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, ...]:
-    """Return (n, M) each: expected tokens, their share and the bounds of its interval."""
+    """Return expected tokens, shares, and lower and upper interval bounds per group and topic, (n, M) each."""
     length = np.asarray(description.document_topics.sum(axis=1)).ravel()
     count, share, effective = ratios(description.document_topics, length, into)
     several = [ratios(tokens, length, into)[1:] for tokens in description.matched_topics]

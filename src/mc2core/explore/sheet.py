@@ -1,4 +1,4 @@
-"""Sheets by which people check clusters (word and document intrusion), and the score of their answers."""
+"""Question sheets with which people check clusters (word and document intrusion), and scores of the answers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import posterior_file
 
 WORDS, DOCUMENTS = 5, 3
-"""Words, and documents, of the cluster in a question; one intruder is added."""
+"""Number of words, or of documents, of the cluster in a question; one intruder is added."""
 LONGEST = 400
-"""Characters of a text in a question sheet."""
+"""Largest number of characters of a text in a question sheet."""
 LEVEL = 0.9
-"""Level of the interval of a score."""
+"""Confidence level of the interval of a score."""
 _ASKED = {
     "words": "Which word does not belong to the others?",
     "documents": "Which text does not belong to the others?",
@@ -53,9 +53,10 @@ def write_sheet(
 ) -> int:
     """Write a new ``folder`` with ``sheet.csv`` and ``sheet.html``, and return the number of questions.
 
-    For each recommended cluster, one question shows distinctive words of the cluster and a word of another cluster, and
-    one shows typical documents and a document of another cluster. The right answers are stored with the ``fit``, in
-    ``sheet_ID.json``. ``texts`` are as in :func:`mc2core.explore.describe.report`; by default, titles are shown.
+    There are two questions per recommended cluster. One question shows distinctive words of the cluster and a word of
+    another cluster. The other question shows typical documents and a document of another cluster. The right answers are
+    stored next to the ``fit``, in ``sheet_ID.json``. ``texts`` is as in :func:`mc2core.explore.describe.report`; by
+    default, titles are shown.
 
     Raises ValueError if the folder exists, if there are fewer than two recommended clusters, or if documents have
     neither texts nor titles.
@@ -111,7 +112,7 @@ def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
 
 
 def _questions(description: Description, shown: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Return questions with their kind, cluster (from 1), options, and the position of the intruder (from 1)."""
+    """Return the questions, each with its kind, cluster (from 1), options, and position of the intruder (from 1)."""
     rng = streams.generator(seed, "explore.sheet")
     tables = cluster_tables(description)
     words, documents = tables["cluster_words"], tables["cluster_documents"]
@@ -137,7 +138,7 @@ def _questions(description: Description, shown: Sequence[str], seed: int) -> lis
 def _question(
     rng: np.random.Generator, kind: str, cluster: int, inside: list[str], outside: list[str]
 ) -> list[dict[str, Any]]:
-    """Return a question whose intruder is one of ``outside``, as a list; [] if there are too few options."""
+    """Return a list with one question, whose intruder is drawn from ``outside``; empty if there are too few options."""
     if len(inside) < 2 or not outside:
         return []
     options = [*inside, outside[rng.integers(len(outside))]]
@@ -147,7 +148,7 @@ def _question(
 
 
 def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return the share of right answers of one person with its 90 % interval (Wilson), for words and for documents.
+    """Return the share of right answers of one person, with its 90 % interval (Wilson), for words and for documents.
 
     The columns are kind, questions, answered, right, share, low, high, chance (expected share of right answers by
     guessing) and missed (clusters whose intruder was not found). Questions without an answer do not count.

@@ -1,4 +1,4 @@
-"""Bins of numbers and periods of dates, over which shares are computed."""
+"""Bins of numbers and periods of dates for which shares are computed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from mc2core.corpus.building.cells import parse_date
 from mc2core.explore.variables import Variable
 
 N_BINS = 20
-"""Number of steps of equal width in a trend. A short range of whole numbers has one step per number."""
+"""Number of bins of equal width. A short range of whole numbers has one bin per number."""
 MAX_PERIODS = 40
-"""Number of steps of a trend over dates."""
-_MOMENT = 1e-8  # in years: rounding error of dates that are standardised
+"""Largest number of periods of dates."""
+_MOMENT = 1e-8  # rounding error of standardised dates, in years
 
 
 def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
-    """Return the bins of a number: the (J, n) CSR of ones of the documents in each, and ``start``, ``end``, ``period``.
+    """Return the bins of a numeric variable: the indicator of their documents, (J, n) CSR of ones, and their bounds.
 
-    There are none if all values are equal.
+    The bounds are a dict of ``start``, ``end`` and ``period`` (None for numbers), each (n,). There are no bins if all
+    values are equal.
     """
     observed = np.flatnonzero(~np.isnan(variable.values))
     values = variable.values[observed]
@@ -39,9 +40,9 @@ def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
 
 
 def bounds_of(values: np.ndarray) -> np.ndarray:
-    """Return the bounds of bins for (n,) observed values, from the smallest to above the largest.
+    """Return the bounds of bins for observed ``values`` (n,), from the smallest value to above the largest.
 
-    Whole numbers have whole bounds.
+    The bounds of whole numbers are whole numbers.
     """
     distinct = np.unique(values)
     if (distinct == np.floor(distinct)).all():
@@ -51,10 +52,10 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
 
 
 def periods_of(dates: np.ndarray) -> list[pd.Period]:
-    """Return the periods from the first to the last of (n,) dates, which are given as fractional years.
+    """Return the periods from the first to the last of ``dates`` (n,), which are given as fractional years.
 
-    They are days, months, quarters or years: the shortest unit that gives at most MAX_PERIODS periods, or several
-    years. None outside the years 1 to 9998.
+    A period is a day, month, quarter, year or group of years: the shortest of these with at most MAX_PERIODS periods.
+    The list is empty if a date is outside the years 1 to 9998.
     """
     first, last = float(dates.min()) + _MOMENT, float(dates.max()) + _MOMENT
     if not 1 <= first <= last < 9999:
@@ -79,6 +80,6 @@ def _day_of(date: float) -> datetime.date:
 
 
 def _start(period: pd.Period) -> float:
-    """Return the start of a period as a year with its fraction."""
+    """Return the start of a period as a fractional year."""
     day = period.asfreq("D", how="start")
     return parse_date(datetime.date(day.year, day.month, day.day))

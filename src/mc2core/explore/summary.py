@@ -18,7 +18,7 @@ MAX_ROWS = 20
 def summary(description: Description, tables: Tables, title: str) -> str:
     """Return a Markdown text with the model, the data, the recommended clusters and the topics.
 
-    Characters of the corpus that have a meaning in Markdown or HTML are escaped.
+    Characters with a meaning in Markdown or HTML are escaped.
     """
     values = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
     clusters = tables["clusters"].head(MAX_ROWS)
@@ -66,12 +66,12 @@ def summary(description: Description, tables: Tables, title: str) -> str:
 
 
 def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the column of words, or {} for observations, whose topics have their means in the name."""
+    """Return the column of words; empty for observations, because the names of their topics contain the means."""
     return {"words": table["distinctive_words"]} if "distinctive_words" in table else {}
 
 
 def _describe_values(tables: Tables, name: str) -> pd.Series:
-    """Return, per cluster, the three commonest values of a variable, or the quartiles of its numbers."""
+    """Return a text per cluster: the three commonest values of a variable, or the quartiles of a numeric variable."""
     values, numbers = tables.get("cluster_values"), tables.get("cluster_numbers")
     if values is not None and (values["context"] == name).any():
         common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")

@@ -29,17 +29,17 @@ from mc2core.posterior.consensus import between
 
 Tables = Mapping[str, pd.DataFrame]
 _DIGITS = "%.6g"
-#: forms of tables next to CSV, and the suffixes of their files
+#: formats of tables in addition to CSV, and the suffixes of their files
 FORMS = {"latex": "tex", "html": "html"}
 _IN_PAPERS = "clusters", "topics"
 _NOT_FOR_PAPERS = {"joins", "chains", "weight", "words", "tokens", "x", "y", "npmi_by_chance", "npmi_by_chance_sd"}
-_VALUES = 3  # of a context in a cell
+_VALUES = 3  # number of values of a context in a cell
 _MOST_DIGITS = 8
-_LONGEST = 30  # characters of a cell that is not broken into lines
+_LONGEST = 30  # largest number of characters of a cell that is not broken into lines
 
 
 def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Return all tables by name. Empty tables (without labels or contexts) are left out, except topics."""
+    """Return all tables by name. Empty tables, such as labels if there are none, are left out, except topics."""
     with work("tables of clusters"):
         of_clusters = cluster_tables(description)
     tables = {"summary": _summary(description, of_clusters["clusters"]), **of_clusters}
@@ -55,22 +55,23 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
 
 
 def for_paper(table: pd.DataFrame, form: str) -> str:
-    """Return a table, such as that of clusters or topics, as LaTeX or as HTML that Word opens.
+    """Return a table, for example of clusters or topics, as LaTeX or as HTML that Word opens.
 
-    Numbers have three digits, and more if the values of a column differ in later digits, such as dates. Columns for
-    diagnostics, such as the place of a topic on the map, are left out. Of the values of a context, the three commonest
-    are kept.
+    Numbers have three significant digits, and more if the values of a column differ in later digits, as dates do.
+    Columns for diagnostics, such as the position of a topic on the map, are left out. For each context, the three
+    commonest values are kept.
 
     Parameters
     ----------
     table : DataFrame
+        Table of a fit, such as ``fit.clusters()``.
     form : "latex" or "html"
-        LaTeX needs the package booktabs.
+        Format of the result. The LaTeX document must load the package booktabs.
 
     Raises
     ------
     ValueError
-        If there is no such form.
+        If ``form`` is not a known format.
     MissingPackage
         If Jinja, with which pandas writes LaTeX, is not installed.
 
@@ -103,7 +104,7 @@ def for_paper(table: pd.DataFrame, form: str) -> str:
 
 
 def _round(numbers: pd.Series) -> pd.Series:
-    """Return numbers as text with three digits, and more if the values of a column differ in later digits."""
+    """Return numbers as texts with three digits, and more if the values of a column differ in later digits."""
 
     def integer_digits(number: float) -> int:
         return int(np.floor(np.log10(abs(number)))) + 1 if 0 < abs(number) < np.inf else 1
@@ -119,7 +120,7 @@ def _round(numbers: pd.Series) -> pd.Series:
 
 
 def write_tables(folder: Path, tables: Tables, forms: Sequence[str] = ()) -> None:
-    """Write each table to ``folder``/NAME.csv, with numbers to six digits; clusters and topics also in ``forms``."""
+    """Write each table to ``folder``/NAME.csv, with six significant digits; clusters and topics also in ``forms``."""
     for form in forms:
         for name in _IN_PAPERS:
             if name in tables:
@@ -131,7 +132,7 @@ def write_tables(folder: Path, tables: Tables, forms: Sequence[str] = ()) -> Non
 
 
 def _summary(description: Description, clusters: pd.DataFrame) -> pd.DataFrame:
-    """Return facts about the fit as rows of name and value. A model without clusters has no rows about clusters."""
+    """Return a table of facts about the fit, with the columns name and value."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
     has_clusters = not description.without_clusters

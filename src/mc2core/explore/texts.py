@@ -20,25 +20,25 @@ from mc2core.corpus.alignment import files_of
 from mc2core.corpus.readers import bibliography
 
 LONGEST = 20_000
-"""Largest number of characters of a text in an HTML report; longer texts are cut."""
+"""Largest number of characters of a text in an HTML report; longer texts are truncated."""
 MAX_INSIDE = 5_000_000
-"""If all texts together have more characters, they are stored in scripts next to the HTML report."""
+"""Largest total number of characters of texts in an HTML report; more characters are stored in separate scripts."""
 PER_SCRIPT = 500_000
 """Approximate number of characters of the texts in one script."""
 
 MIN_PHRASE_SHARE, MIN_TIMES = 1 / 2, 5
-"""In names, a phrase replaces a word if at least this share and number of its occurrences are in the phrase."""
+"""Smallest share, and smallest number, of a word's occurrences in a phrase at which the phrase replaces the word."""
 
 
 def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> list[str]:
     """Return the text of each document.
 
-    ``texts`` is the name of a column of ``corpus.documents`` (``mc2 import --keep``), the file that was imported, or a
-    list of texts.
+    ``texts`` is the name of a column of ``corpus.documents`` (``mc2 import --keep``), the imported file, or a list of
+    texts.
 
-    From a file, the text column of the import is read again. Rows are matched to documents by id if the corpus has ids;
-    otherwise by order, if the file is unchanged since the import. Raises ValueError if ``texts`` is neither a column
-    nor a file, or if the documents differ.
+    If ``texts`` is a file, its text column is read again. If the corpus has ids, rows are matched to documents by id.
+    Without ids, rows are matched by order, and the file must not have changed since the import. Raises ValueError if
+    ``texts`` is neither a column nor a file, or if the documents differ.
     """
     if not isinstance(texts, str | os.PathLike):
         cells = [str(one) for one in texts]
@@ -85,10 +85,10 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
 
 
 def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str]:
-    """Return frequent phrases of two words of the vocabulary, by each of their words: "climate change" for "climate".
+    """Return frequent phrases of two words of the vocabulary, by word: for example "climate change" for "climate".
 
-    A word has a phrase if its commonest neighbour, before or after it, occurs there at least MIN_TIMES times, and in at
-    least the share MIN_PHRASE_SHARE of the word's occurrences.
+    A word has a phrase if the commonest pair with a neighbouring word occurs at least MIN_TIMES times. The pair must
+    also contain at least the share MIN_PHRASE_SHARE of the word's occurrences.
     """
     terms, counts, pairs = frozenset(vocabulary), Counter[str](), Counter[tuple[str, str]]()
     for text in texts:
@@ -107,10 +107,10 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
 def in_scripts(
     texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray, in_one: bool = False
 ) -> list[np.ndarray]:
-    """Distribute documents over scripts, and return the numbers of the documents in each script.
+    """Distribute documents over scripts, and return the row numbers of the documents in each script.
 
-    The documents of a cluster are consecutive, with PER_SCRIPT characters per script. There is one script if
-    ``in_one``, or if there are at most MAX_INSIDE characters.
+    The documents of a cluster are consecutive. A script has about PER_SCRIPT characters. There is only one script if
+    ``in_one`` is True, or if the texts have at most MAX_INSIDE characters.
     """
     order = documents[np.argsort(cluster[documents], kind="stable")]
     ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])
@@ -121,6 +121,6 @@ def in_scripts(
 
 
 def shortened(text: str) -> str:
-    """Return the first LONGEST characters of a text."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs cannot be written
+    """Return the first LONGEST characters of a text, with an ellipsis if the text is longer."""
+    clean = text.encode("utf-8", "replace").decode("utf-8")  # unpaired surrogates cannot be written
     return clean if len(clean) <= LONGEST else clean[:LONGEST] + " …"

@@ -20,11 +20,11 @@ from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, 
 from mc2core.posterior import Posterior
 
 MIN_TOPIC_SHARE = 0.01
-"""Smallest share of a cluster's tokens with which a topic counts as used by the cluster."""
+"""Smallest share of a cluster's tokens at which a topic counts as used by the cluster."""
 N_DOCUMENTS = 10
 """Number of typical documents per topic."""
 N_VALUES = 10
-"""Number of values of a context by frequency, and by relevance."""
+"""Number of the most frequent values, and of the most relevant values, per context and topic in the tables."""
 MAX_ON_MAP = 200
 """Largest number of topics on the map of topics."""
 _NEIGHBOURS = 8  # perplexity of t-SNE
@@ -32,7 +32,7 @@ _BLOCK = 64
 
 
 def fitted_shares(posterior: Posterior) -> np.ndarray:
-    """Return the share of each topic in the fitted tokens of the representative, (M,) float64."""
+    """Return the share of the fitted tokens that the representative assigns to each topic, (M,) float64."""
     if posterior.contents is not None:
         tokens = posterior.contents.n_observations
     else:
@@ -41,9 +41,10 @@ def fitted_shares(posterior: Posterior) -> np.ndarray:
 
 
 def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
-    """Return the topics of the representative, the commonest first: topic, share (:func:`fitted_shares`), words.
+    """Return a table of the topics of the representative, the commonest first.
 
-    If topics emit observations, NAME_mean and NAME_sd of each number replace words.
+    The columns are topic, share (:func:`fitted_shares`) and words. If topics emit observations, the columns NAME_mean
+    and NAME_sd of each coordinate NAME replace words.
     """
     share = fitted_shares(posterior)
     order = np.argsort(-share, kind="stable")
@@ -59,12 +60,14 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
 
 
 def topic_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
-    """Return the tables topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
-    topic_documents, topic_names, topic_values and topic_numbers, by name.
+    """Return the tables of topics by name.
 
-    The ``share`` of a topic is always the result of :func:`fitted_shares`; ``tokens`` are its expected tokens in the
-    described documents. ``seed`` is used by :func:`coherence` and the map of topics. With ``with_map``, columns x and y
-    are positions on the map (:func:`topic_map`).
+    The names are topics (the commonest first), topic_words (for observations topic_means), topic_clusters,
+    topic_documents, topic_names, topic_values and topic_numbers.
+
+    The column ``share`` is the result of :func:`fitted_shares`. ``tokens`` is the expected number of tokens of the
+    topic in the described documents. ``seed`` is the seed of :func:`coherence` and of the map. If ``with_map`` is
+    True, the columns x and y are positions on the map (:func:`topic_map`).
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     is_of_words = not description.is_of_observations
@@ -132,7 +135,7 @@ def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
 
 
 def _uses(description: Description) -> pd.DataFrame:
-    """Topics with MIN_TOPIC_SHARE of a node's tokens or more."""
+    """Return a table of the topics that have at least the share MIN_TOPIC_SHARE of a node's tokens."""
     shares = sp.coo_matrix(description.topic_shares[0])
     is_large = shares.data >= MIN_TOPIC_SHARE
     table = pd.DataFrame(
@@ -146,12 +149,11 @@ def _uses(description: Description) -> pd.DataFrame:
 
 
 def _find_typical(description: Description) -> pd.DataFrame:
-    """Return documents with large shares of each topic, the largest first; none if clusters are topics.
+    """Return a table of documents with large shares of each topic, the largest share first.
 
-    The shares are relative to the length of the document plus half the mean length, so that short documents do not fill
-    the list.
-
-    If clusters are topics, the typical documents of the clusters serve for both.
+    Documents are selected by the tokens of the topic, divided by the document length plus half the mean length.
+    Otherwise, short documents would fill the table. The table is empty if clusters are topics, because the typical
+    documents of the clusters are then the same.
     """
     rows: list[tuple[int, int, int, float]] = []
     if not description.clusters_are_topics:
@@ -168,11 +170,11 @@ def _find_typical(description: Description) -> pd.DataFrame:
 
 
 def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
-    """Return the tables topic_values and topic_numbers: contexts and kept columns of the documents of each topic.
+    """Return the tables topic_values and topic_numbers, which describe contexts and kept columns in each topic.
 
-    ``tokens`` are the expected tokens of the topic in documents with the value, ``share`` their share of the topic's
-    tokens, and ``lift`` is this share divided by the share of the value in all tokens. Numbers are weighted by the
-    topic's tokens.
+    ``tokens`` is the expected number of tokens of the topic in documents with the value. ``share`` is this number
+    divided by all tokens of the topic. ``lift`` is ``share`` divided by the share of the value in all tokens. Quartiles
+    of numeric variables are weighted by the topic's tokens.
     """
     values: list[tuple[Any, ...]] = []
     numbers: list[tuple[Any, ...]] = []
@@ -211,10 +213,11 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
 
 
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:
-    """Return the map of the MAX_ON_MAP commonest topics, (M, 2) float64 in [0, 1], with NaN for the others.
+    """Return the position of each topic on a map by t-SNE, (M, 2) float64 in [0, 1].
 
-    Positions are t-SNE (:func:`mc2core.explore.documents.flattened`) of square roots of word probabilities or, for
-    observations, of means: topics with similar words or means are close to each other.
+    Topics with similar words or, for observations, with similar means are close to each other. The features are the
+    square roots of word probabilities, or the standardised means (:func:`mc2core.explore.documents.flattened`). The map
+    shows the MAX_ON_MAP commonest topics; the positions of other topics are NaN.
     """
     share = fitted_shares(description.posterior)
     positions = np.full((len(share), 2), np.nan)

@@ -1,4 +1,4 @@
-"""The trace of a fit in the form of ArviZ, for its diagnostics."""
+"""Convert the trace of a fit for the diagnostics of ArviZ."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from mc2core.base.extras import MissingPackage
 
 
 def to_arviz(trace: pd.DataFrame, burn_in: int | None = None) -> Any:
-    """Return the numbers of a trace (log joint, clusters, topics, ...) as ``InferenceData`` of ArviZ.
+    """Return the columns of a trace (log joint, clusters, topics, ...) as ``InferenceData`` of ArviZ.
 
-    The result has one chain per chain and one draw per iteration after the burn-in, in the group ``posterior``. From
-    ArviZ 1.0, it is a ``DataTree``.
+    The group ``posterior`` has one chain per chain of the fit, and one draw per iteration after the burn-in. With
+    ArviZ 1.0 or later, the result is a ``DataTree``.
 
     Parameters
     ----------
     trace : DataFrame
         ``Fit.trace``, or ``pandas.read_csv("FIT/trace.tsv", sep="\\t")``.
     burn_in : int, optional
-        Number of iterations to discard. The default is half of them.
+        Number of iterations to discard. By default, half of the iterations are discarded.
 
     Raises
     ------
     MissingPackage
         If ArviZ is not installed.
     ValueError
-        If no iteration is left.
+        If no iteration is left after the burn-in.
     """
     if importlib.util.find_spec("arviz") is None:
         raise MissingPackage("a trace for ArviZ needs the package arviz, which is not installed: pip install arviz")

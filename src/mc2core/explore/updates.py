@@ -1,4 +1,4 @@
-"""Tables of an update: the clusters that grew and that are new, and the documents that were added."""
+"""Tables of an update: clusters before and after the update, and added documents."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from mc2core.posterior import Posterior
 
 
 def changed_clusters(before: Posterior, after: Posterior, new: Corpus) -> pd.DataFrame:
-    """Return one row per recommended cluster of an updated fit, with its number and name.
+    """Return a table with one row per recommended cluster of an updated fit.
 
-    The columns are cluster (from 1), name, before, documents and added (numbers of documents), and new ("yes" for a
-    cluster that the update added). Old clusters have the numbers and the names of ``before``. ``new`` are the added
-    documents (folder ``added`` of the update).
+    The columns are cluster (from 1), name, before (number of documents before the update), documents (number after the
+    update), added (number of added documents), and new ("yes" for a cluster that the update added). Old clusters have
+    the same numbers and names as in ``before``. The argument ``new`` contains the added documents (folder ``added`` of
+    the update).
     """
     update = after.provenance["updates"][-1]
     old, all_of_them = np.array(update["sizes_before"]), np.array(update["sizes"])
@@ -38,10 +39,10 @@ def changed_clusters(before: Posterior, after: Posterior, new: Corpus) -> pd.Dat
 
 
 def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per added document of an updated fit.
+    """Return a table with one row per added document of an updated fit.
 
-    The columns are document (from 1), cluster and cluster_name (recommended), new ("yes" if the cluster is new),
-    probability, second and second_probability (the next likeliest cluster), and the kept columns of the import.
+    The columns are document (from 1), cluster and cluster_name (the recommended cluster), new ("yes" if the cluster is
+    new), probability, second and second_probability (the second likeliest cluster), and the kept columns of the import.
     """
     n_before = after.provenance["updates"][-1]["before"]
     names, is_new = clusters["name"].to_numpy(), clusters["new"].to_numpy()
@@ -65,7 +66,7 @@ def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd
 
 
 def _in_columns_of(posterior: Posterior, corpus: Corpus) -> Corpus:
-    """Return the documents with the columns of an earlier posterior."""
+    """Return the documents of ``corpus`` with the vocabulary and contexts of ``posterior``."""
     from mc2core.corpus.alignment import reindex_to_schema, schema_of
 
     return reindex_to_schema(Corpus, corpus, schema_of(posterior))[0]

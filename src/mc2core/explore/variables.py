@@ -1,4 +1,4 @@
-"""Metadata of documents: contexts (of the model or not), kept columns, and labels."""
+"""Metadata of documents: contexts (used by the model or not), kept columns, and labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODELLED, CONTEXT, KEPT, LABEL = "context of the model", "context that the model
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable with its values for the documents.
+    """A metadata variable with its values in the documents.
 
     Attributes
     ----------
@@ -32,11 +32,12 @@ class Variable:
         Unique name.
     role : str
         One of MODELLED, CONTEXT, KEPT, LABEL.
-    values : (J,) float64 in their own unit, NaN where missing; or (J, V) CSR counts
+    values : (J,) float64 or (J, V) CSR
+        Numbers in the original unit, NaN if missing; or the count of each of the V values.
     names : list of str
-        Names of the V columns; empty for numbers.
+        Names of the V values; empty for numbers.
     is_date : bool
-        Whether numbers are dates, given as fractional years.
+        Whether the numbers are dates, given as fractional years.
     """
 
     name: str
@@ -52,16 +53,17 @@ class Variable:
 
     @property
     def column(self) -> str:
-        """Name of its column in tables such as ``documents.csv``, which cannot clash with our own columns."""
+        """Name of the variable's column in tables. The prefix keeps it apart from other columns of the table."""
         return f"document_{self.name}" if self.role == KEPT else f"context_{self.name}"
 
 
 def variables_of(description: Description) -> list[Variable]:
-    """Return the contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
+    """Return the contexts in order of their names, then usable kept columns, then labels; vectors are left out.
 
-    Kept columns count as dates if they have at least a month. They count as groups if their texts have at most
-    ``LONGEST`` characters, and at most ``MAX_KINDS`` different values (and at most half as many as documents). They
-    count as numbers if there are several values, but not a different value per document, as for ids.
+    A kept column is used if it contains numbers, dates or groups. Dates must include at least the month. Groups are
+    texts of at most ``LONGEST`` characters with at most ``MAX_KINDS`` distinct values, and at most half as many values
+    as documents. Numbers must have several values. Whole numbers that differ in every document are taken for ids and
+    not used.
     """
     corpus, variables = description.corpus, []
     imported = (corpus.imported or {}).get("settings", {}).get("contexts", ())
@@ -98,7 +100,7 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
         try:
             dates[np.flatnonzero(text != "")] = [parse_date(one) for one in filled]
             return Variable(name, KEPT, dates, [], is_date=True)
-        except ValueError:  # looks like dates
+        except ValueError:  # texts that look like dates but are not
             pass
     kinds = np.unique(filled)
     if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or filled.str.len().max() > LONGEST:
@@ -109,28 +111,28 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
 
 
 def context_names(corpus: Corpus, name: str) -> list[str]:
-    """Return the names of the columns of a context of counts."""
+    """Return the names of the values of a context of counts."""
     return corpus.context_names.get(name) or [f"{name} {i + 1}" for i in range(corpus.contexts[name].shape[1])]
 
 
 def own_unit(corpus: Corpus, name: str) -> np.ndarray:
-    """Return the (J,) values of a context of numbers in the original unit, with NaN for missing values."""
+    """Return the values of a context of numbers in the original unit, (J,), NaN if missing."""
     unit = corpus.units.get(name)
     if unit is None:
         return np.asarray(corpus.contexts[name])
-    # whole numbers again, after conversion to the standardised unit and back
+    # rounding restores whole numbers, which standardisation and its inverse change slightly
     return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], 9)
 
 
 def label_names(corpus: Corpus) -> list[str]:
-    """Return the names of the labels."""
+    """Return the names of the labels, or their numbers from 1 if they have no names."""
     labels: Any = corpus.labels
     n = labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
     return corpus.label_names or [str(label + 1) for label in range(n)]
 
 
 def labels_table(corpus: Corpus) -> sp.csr_matrix:
-    """Return the labels of each document, (J, labels) CSR."""
+    """Return the indicator of the labels of each document, (J, labels) CSR."""
     labels: Any = corpus.labels
     if sp.issparse(labels):
         return sp.csr_matrix(labels)

@@ -1,4 +1,4 @@
-"""Words and values that describe a cluster or a topic, and its name."""
+"""Words that describe clusters and topics, and names of clusters and topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pandas as pd
 from mc2core.base.records import delimiter_of
 
 N_WORDS = 20
-"""Number of words by probability, and by relevance, in the tables of words."""
+"""Number of the likeliest words, and of the most relevant words, in the tables of words."""
 N_SHOWN = 10
 """Number of words per row in the tables of clusters and topics."""
 N_NAME = 3
@@ -22,22 +22,22 @@ N_NAME = 3
 NAME_WEIGHT = 0.4
 """Exponent of the probability in the score by which words are chosen for names (docs/notes/names.md)."""
 SHARED = 0.7
-"""If another cluster gives a word at least this share of its score, the word does not distinguish the clusters."""
+"""Ratio of the scores of a word in two clusters from which on the word does not distinguish the clusters."""
 MIN_LIFT = 1.1
 """Lift above which a word is distinctive."""
 WEIGHT = 0.3
-"""Weight of the log probability in the relevance of a word; the log lift has the rest (docs/notes/names.md)."""
+"""Weight of the log probability in the relevance of a word; the log lift has 1 - WEIGHT (docs/notes/names.md)."""
 MIN_TOKENS = 5
-"""If fewer tokens of a word are expected, its lift is not reliable."""
+"""Smallest expected number of tokens of a word at which its lift is reliable."""
 NAMED = ("cluster", "topic")
 """The parts of a fit that have names."""
 
 Names = Mapping[str, Mapping[int, str]]
-"""Names that the user gave, by kind (see ``NAMED``) and by the number in the tables."""
+"""Names given by the user, by kind ("cluster" or "topic") and by number in the tables."""
 
 
 class Top(NamedTuple):
-    """Top columns of a distribution: numbers, probabilities, lifts, and ranks (from 0) by probability and relevance."""
+    """Top words of a distribution: columns, probabilities, lifts, and ranks (from 0) by probability and relevance."""
 
     column: np.ndarray
     probability: np.ndarray
@@ -47,13 +47,16 @@ class Top(NamedTuple):
 
 
 class Emitted(NamedTuple):
-    """The words of all clusters or topics, or their observations (:mod:`mc2core.explore.numbers`).
+    """Descriptions of all clusters or topics by words, or by observations (:mod:`mc2core.explore.numbers`).
 
     Attributes
     ----------
-    names : default name of each cluster or topic
-    columns : columns of the table of clusters or topics, by name
-    tables : tables by name, with one row per word or number of each
+    names : list of str
+        Default name of each cluster or topic.
+    columns : dict
+        Columns of the table of clusters or topics, by name.
+    tables : dict of DataFrame
+        Tables by name, with one row per cluster or topic and word (or coordinate of the observations).
     """
 
     names: list[str]
@@ -68,11 +71,11 @@ def of_words(
     siblings: Sequence[Sequence[int]] = (),
     phrases: Mapping[str, str] = MappingProxyType({}),
 ) -> Emitted:
-    """Return the words of each cluster or topic (``kind``), in their order.
+    """Return names and words of all clusters or all topics (``kind``), in the order of ``tops``.
 
-    ``siblings`` are groups of positions, such as the clusters of a cut. Words that are as distinctive of one sibling
-    as of another are in their names only if no other words distinguish them. Equal names of siblings are continued by
-    their next words, if these differ.
+    ``siblings`` are groups of positions in ``tops``, such as the clusters of a cut. A word that is distinctive of
+    several siblings is used in a name only if no other distinctive word is left. If siblings have equal names, further
+    words are appended until the names differ.
     """
     columns = {
         "words": [join_names(vocabulary, top, top.by_probability) for top in tops],
@@ -99,7 +102,7 @@ def of_words(
 
 
 def with_same(group: Sequence[int], names: Sequence[str]) -> list[list[int]]:
-    """Return the members of a group that have a name in common, as one list per name."""
+    """Return a list of the members with each name that several members of the group have."""
     by_name: dict[str, list[int]] = {}
     for one in group:
         by_name.setdefault(names[one], []).append(one)
@@ -107,15 +110,18 @@ def with_same(group: Sequence[int], names: Sequence[str]) -> list[list[int]]:
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
-    """Return which of (D,) expected counts are at least MIN_TOKENS, or a quarter of the largest if that is less."""
+    """Return whether each expected count is large enough for a reliable lift, (D,) bool.
+
+    The bound is MIN_TOKENS, or a quarter of the largest count if this is smaller.
+    """
     return expected >= min(MIN_TOKENS, expected.max() / 4)
 
 
 def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: int = N_WORDS) -> Top:
-    """Return the ``n`` likeliest and the ``n`` most relevant of (D,) columns, the likeliest first.
+    """Return the ``n`` likeliest and the ``n`` most relevant of D columns, in order of decreasing probability.
 
     lift = probability / base, and relevance = WEIGHT * log probability + (1 - WEIGHT) * log lift, as in LDAvis (Sievert
-    and Shirley, 2014). Only ``possible`` (D,) columns are considered, such as those of :func:`often_enough`.
+    and Shirley, 2014). Columns with ``possible`` (D,) False are not considered (see :func:`often_enough`).
     """
     columns = np.flatnonzero(possible)
     p, lift = probability[columns], probability[columns] / base[columns]
@@ -129,7 +135,7 @@ def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: i
 
 
 def join_names(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
-    """Return the first ``n`` names by the ranks ``places``, separated by spaces."""
+    """Return the ``n`` names with the lowest ranks ``places``, separated by spaces."""
     order = np.argsort(places)[:n]
     return " ".join(names[top.column[one]] for one in order)
 
@@ -143,8 +149,9 @@ def name_of(
 ) -> str:
     """Return a name: the ``n`` words with the highest scores (:func:`_scores`), separated by commas.
 
-    Words that are ``shared`` with others come after the other distinctive ones among the first N_SHOWN. Of forms of a
-    word, such as singular and plural, only the first is used. ``phrases`` replace their words.
+    Distinctive words among the first N_SHOWN come first, unless they are ``shared`` with other clusters. If several
+    forms of a word qualify, such as singular and plural, only the first is used. A word in ``phrases`` is replaced by
+    its phrase.
     """
     chosen: list[str] = []
     scores = _scores(top)
@@ -161,15 +168,16 @@ def name_of(
 
 
 def _scores(top: Top) -> np.ndarray:
-    """Return how suitable each word of ``top`` is as a name: probability ** NAME_WEIGHT * log lift, and 0 below
-    MIN_LIFT."""
+    """Return the score of each word of ``top`` for names: probability ** NAME_WEIGHT * log lift, or 0 if the lift is at
+    most MIN_LIFT."""
     return np.where(top.lift > MIN_LIFT, top.probability**NAME_WEIGHT * np.log(top.lift), 0.0)
 
 
 def _find_shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
-    """Return, by key, which of the first N_SHOWN columns are also among the first of another of ``tops``.
+    """Return, for each key, the columns that are distinctive both of its cluster and of another cluster.
 
-    A column counts only if its score in the other one is at least SHARED of its score here.
+    A column is shared if it is among the first N_SHOWN columns of both clusters, and if its score in the other cluster
+    is at least SHARED times its score in the first.
     """
     firsts: dict[int, list[tuple[int, float]]] = {}
     best: dict[int, list[float]] = {}
@@ -186,18 +194,18 @@ def _find_shared(tops: Mapping[int, Top]) -> dict[int, set[int]]:
 
 
 def _of_another(best: Sequence[float], score: float) -> float:
-    """Return the highest of the two ``best`` scores that is not this one, or 0."""
+    """Return the highest score of a column in another cluster, given the two ``best`` scores, or 0 without another."""
     return best[0] if score < best[0] else best[1] if len(best) > 1 else 0.0
 
 
 def _is_form_of(one: str, other: str) -> bool:
-    """Return whether words differ by an ending of at most two letters, or of three after at least four letters."""
+    """Return whether the longer word extends the shorter by at most two letters (three if it has four or more)."""
     short, long = sorted((one, other), key=len)
     return len(short) >= 3 and len(long) - len(short) <= 2 + (len(short) > 3) and long.startswith(short)
 
 
 def words_table(kind: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:
-    """Return one row per column of each :class:`Top` in ``parts``, which are pairs (number, top); ranks are from 1."""
+    """Return a table with one row per word of each pair (number, top) in ``parts``; ranks are from 1."""
     return pd.DataFrame(
         {
             kind: np.repeat([number for number, _ in parts], [len(top.column) for _, top in parts]),
@@ -210,12 +218,12 @@ def words_table(kind: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
     )
 
 
-# -- names that someone gave ---------------------------------------------------------------------------------------
+# -- names given by the user ---------------------------------------------------------------------------------------
 def names_table(kind: str, user_names: Names, emitted: Emitted, levels: Sequence[str]) -> pd.DataFrame:
-    """Return the names of all clusters or topics (``kind``), as :func:`read_names` reads them.
+    """Return a table of the names of all clusters or topics (``kind``), in the form that :func:`read_names` reads.
 
-    The columns are of, number, level (of a cluster: "recommended", or the size of its clustering), name, default (by
-    its words) and words (the likeliest).
+    The columns are of (kind), number, level, name, default (name by words) and words (the likeliest). The level of a
+    cluster is "recommended" or the number of clusters of its clustering.
     """
     renamed, numbers = user_names.get(kind, {}), range(1, len(emitted.names) + 1)
     names = [renamed.get(number) or name for number, name in zip(numbers, emitted.names, strict=True)]
@@ -224,9 +232,9 @@ def names_table(kind: str, user_names: Names, emitted: Emitted, levels: Sequence
 
 
 def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read names from a CSV with columns of, number and name, such as ``names.csv`` of an HTML report.
+    """Read names from a CSV with the columns "of", "number" and "name", such as ``names.csv`` of an HTML report.
 
-    Rows may be missing. The other columns of :func:`names_table` are optional.
+    The file may contain some of the clusters and topics. The other columns of :func:`names_table` are optional.
 
     Raises ValueError, with the line, if "of" is not in NAMED, if a number or name is invalid, or if rows contradict
     each other.
@@ -253,7 +261,7 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:
-    """Raise ValueError if ``names`` has other keys than NAMED, or numbers outside 1 to ``most``."""
+    """Raise ValueError if ``names`` has unknown kinds, empty names, or numbers outside 1 to ``most``."""
     for kind, part in names.items():
         if kind not in most:
             raise ValueError(f"{kind!r} cannot have names; only these can: {', '.join(NAMED)}")

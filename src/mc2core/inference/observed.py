@@ -29,7 +29,8 @@ class ObservedValues:
     values : (N, D) float64
         Observations in the unit of the family.
     centre, scale : (D,) float64
-        Centre and scale of the unit (``ContentFamily.unit``).
+        Centre and scale by which observations x were standardised: ``values`` = (x - centre) / scale. For counts,
+        ``values`` = x, and scale is their mean.
     log_gammas : (N + D + 1,) float64
         ln G(a0 + i / 2) for Gaussian families; empty for other families.
     """

@@ -1,6 +1,6 @@
 """Models of a corpus, with their hyper-parameters, priors and contexts.
 
-The engines that fit them are in :mod:`mc2core.inference`.
+The engines that fit models are in :mod:`mc2core.inference`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["HDP", "MC2", "NPTOT", "Mixture", "Model"]
 
 #: names of the concentrations alpha, v, eta (ICML14), in this order
 ROLES = ("group", "table", "topic")
-#: names of s, of the topics' words, and of omega, of the document level
+#: names of s (the prior of a topic's words) and of omega (the concentration of the document level)
 WORDS = "words"
 DOCUMENT = "document"
 #: setting of each concentration: a fixed number, or LEARN
@@ -49,18 +49,18 @@ LEARN = "learn"
 _START = {"group": 1.0, "table": 1.0, "topic": 1.0, WORDS: 0.01, DOCUMENT: 10.0}
 #: default prior of a learnt concentration: Gamma(shape, rate)
 _PRIOR = (1.0, 1.0)
-#: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
+#: default prior of omega, which may be in the hundreds; with rate 1, an omega of 100 would cost 100 nats
 _DOCUMENT_PRIOR = (1.0, 0.01)
-# components of an embedding that count for each token of a document
+# number of components of an embedding that may have full strength per token of a document
 _COMPONENTS_PER_TOKEN = 3.0
-#: default of alpha / N: with 1, clusters of short documents become empty (docs/notes/gibbs_document_level.md)
+#: default of alpha / N; with 1, clusters of short documents become empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
-#: and the most that alpha is then: more makes the sizes of many clusters too equal (docs/notes/starts.md)
+#: largest default of alpha; larger values make the sizes of many clusters too equal (docs/notes/starts.md)
 _IN_ALL = 100.0
 #: default of the largest number of clusters of a mixture
 MOST_CLUSTERS = 100
 COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
-#: below this a Dirichlet's density is no number any more
+#: smallest prior parameter for which the density of a Dirichlet is finite
 MIN_PRIOR = 1e-100
 
 
@@ -70,14 +70,14 @@ class Model(Settings, ABC):
     Attributes
     ----------
     contexts : dict from str to Family or None
-        Family of each context, by name. It is None until :meth:`for_corpus` chooses the family.
+        Family of each context, by name. A family may be None until :meth:`for_corpus` chooses it.
     content : ContentFamily or None
         Family of the observations; None if topics emit words.
     """
 
-    #: name in experiments tables and on the command line
+    #: name of the model in experiments tables and on the command line
     name: ClassVar[str]
-    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the model
+    #: numbers ("clusters", "topics") that a fit infers; other numbers are fixed by the model
     reported: ClassVar[Sequence[str]] = ("clusters", "topics")
 
     #: whether topics may emit observations in place of words
@@ -98,7 +98,7 @@ class Model(Settings, ABC):
         return values
 
     def describe(self) -> str:
-        """Return a short description of the model, as ``mc2 fit`` shows it."""
+        """Return the short description of the model that ``mc2 fit`` shows."""
         return type(self).__name__
 
     @property
@@ -109,9 +109,9 @@ class Model(Settings, ABC):
     def for_corpus(self, corpus: Corpus) -> Model:
         """Return the model with a family for every context and, if topics emit observations, for the observations.
 
-        If no family was set, the default for the kind of the data in ``corpus`` is used.
+        If no family was set, the default family for the data in ``corpus`` is used.
 
-        Raises ValueError if the corpus lacks a context, or if the model is for another kind of content.
+        Raises ValueError if the corpus lacks a context, or if the model does not support the content of the corpus.
         """
         for name in self.contexts:
             if name not in corpus.contexts:
@@ -160,30 +160,30 @@ class TopicModel(Model):
     Attributes
     ----------
     n_clusters : int or None
-        Number of clusters N of a finite mixture. With None, the model is a Dirichlet process, in which the number is
-        unbounded.
+        Number of clusters N of a finite mixture. With None, the model is a Dirichlet process, in which the number of
+        clusters is unbounded.
     group_concentration, table_concentration, topic_concentration : float or "learn"
         The concentrations alpha, v and eta of ICML14.
     document_level : bool
-        Whether each document has topic proportions of its own, drawn from DP(omega, proportions of its cluster).
+        Whether each document has its own topic proportions, drawn from DP(omega, proportions of its cluster).
     document_concentration : float or "learn"
         Concentration omega of the document level.
     burstiness : bool or None
-        Whether a document may repeat its words without drawing them from its topics again. With None, it may do so if
-        the model has a document level, the topics emit words, and the engine supports it.
+        Whether a document may repeat its words without drawing them from its topics again. With None, words may repeat
+        if the model has a document level, the topics emit words, and the engine supports repetition.
     topic_word_prior : float or "learn"
         Parameter s of the symmetric Dirichlet prior of a topic's words.
     concentration_priors : dict from concentration names to the [shape, rate] of their Gamma priors
     """
 
-    #: whether documents are clustered; else each is a cluster of its own
+    #: whether documents are clustered; otherwise each document is its own cluster
     has_clusters: ClassVar[bool] = True
-    #: whether documents may have topic proportions of their own, drawn around others
+    #: whether the model can have a document level
     has_document_level: ClassVar[bool] = True
     has_content = True
     #: whether topics emit a context with each token
     has_token_context: ClassVar[bool] = False
-    #: concentrations that there are
+    #: names of the concentrations of the model
     roles: tuple[str, ...] = ROLES
 
     n_clusters: int | None = None
@@ -203,7 +203,7 @@ class TopicModel(Model):
         topic_word_prior: float | str,
         concentration_priors: Mapping[str, Any] | None,
     ) -> None:
-        """Check and keep what all of these models have."""
+        """Check and set the arguments that all of these models have."""
         self.table_concentration = concentration("table_concentration", table_concentration)
         self.topic_concentration = concentration("topic_concentration", topic_concentration)
         self.topic_word_prior = concentration("topic_word_prior", topic_word_prior)
@@ -217,7 +217,7 @@ class TopicModel(Model):
         """Raise ValueError if a prior was set for a concentration that the engine does not learn.
 
         The keys of ``fixed`` are the concentrations that the engine does not learn. The values are the settings with
-        which it would learn them.
+        which the engine would learn these concentrations.
         """
         for role, prior in self.concentration_priors.items():
             if role == DOCUMENT and not self.document_level:
@@ -236,7 +236,7 @@ class TopicModel(Model):
     def _set_document_level(
         self, document_level: bool, document_concentration: float | str, burstiness: bool | None
     ) -> None:
-        """Check and keep whether there is a document level, omega, and whether words repeat."""
+        """Check and set the arguments of the document level: whether it is used, omega, and burstiness."""
         self.document_level = truth_value("document_level", document_level)
         self.document_concentration = concentration("document_concentration", document_concentration)
         if self.has_document_level and not self.document_level:
@@ -247,7 +247,7 @@ class TopicModel(Model):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether words repeat if the engine supports it."""
+        """Whether words may repeat, if the engine supports repetition."""
         return self.burstiness is not False and self.document_level and self.content is None
 
     @property
@@ -256,7 +256,7 @@ class TopicModel(Model):
 
     @property
     def most_clusters(self) -> float:
-        """Largest possible number of clusters: N, or infinity if there is no bound."""
+        """Largest possible number of clusters: N, or infinity if the number is unbounded."""
         return self.n_clusters or math.inf
 
     def is_learnt(self, role: str) -> bool:
@@ -268,7 +268,7 @@ class TopicModel(Model):
         return _START[role] if self.is_learnt(role) else float(getattr(self, CONCENTRATIONS[role]))
 
     def prior_of(self, role: str) -> tuple[float, float]:
-        """Return (shape, rate) of the Gamma prior of the concentration ``role``."""
+        """Return the shape and the rate of the Gamma prior of the concentration ``role``."""
         shape, rate = self.concentration_priors.get(role, _DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR)
         return shape, rate
 
@@ -281,9 +281,9 @@ def concentration(name: str, value: float | str) -> float | str:
 
 
 def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:
-    """Return a checked copy of ``concentration_priors``: [shape, rate] by role, with (1, 1) for missing ``roles``.
+    """Return a checked copy of ``concentration_priors``: [shape, rate] by role.
 
-    Roles in ``further`` are allowed, but optional.
+    Missing roles in ``roles`` get the default (1, 1). Roles in ``further`` are optional.
     """
     allowed = (*roles, *further)
     if priors is not None and not isinstance(priors, Mapping):
@@ -303,7 +303,7 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
 
 
 def content_family(content: Any) -> ContentFamily | None:
-    """Return the ``content`` argument, a family or its settings, as a family or None."""
+    """Return the argument ``content``, which is a family, the settings of a family or None, as a family or None."""
     family = family_from_settings(content) if isinstance(content, Mapping) else content
     if family is not None and not (isinstance(family, ContentFamily) and family.strength == 1.0):
         known = ", ".join(f"{one.__name__}()" for one in FAMILIES.values() if issubclass(one, ContentFamily))
@@ -312,10 +312,10 @@ def content_family(content: Any) -> ContentFamily | None:
 
 
 def context_families(contexts: Any) -> dict[str, Any]:
-    """Return the ``contexts`` argument as a dict from names to families or None.
+    """Return the argument ``contexts`` as a dict from names to families or None.
 
-    A family may be given as its settings. For a list of names, all values are None. None means that the family is
-    chosen by the kind of the context.
+    A family may be given by its settings. For a list of names, all values are None. None means that the family is
+    chosen later, by the kind of the context.
     """
     if contexts is None:
         return {}
@@ -347,8 +347,8 @@ class MC2(TopicModel):
     Parameters
     ----------
     document_level : bool, default True
-        Whether each document has topic proportions of its own, drawn from DP(omega, tau), where tau are the proportions
-        of its cluster. If False, all documents of a cluster have the proportions tau.
+        Whether each document has its own topic proportions, drawn from DP(omega, tau), where tau are the proportions of
+        its cluster. If False, all documents of a cluster have the proportions tau.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. The larger omega, the closer the proportions of documents are to the
         proportions of their cluster. "learn" starts at 10.
@@ -373,7 +373,7 @@ class MC2(TopicModel):
     group_concentration : float in [1e-10, 1e10] or "learn" or None, default None
         Concentration alpha of the clusters; "learn" starts at 1. None means "learn" or, if n_clusters is N, the fixed
         value min(10 N, 100). With a smaller fixed alpha, clusters of short documents tend to become empty. With a
-        larger one and many clusters, their sizes become too equal.
+        larger alpha, the sizes of many clusters become too equal.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of clusters; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -452,8 +452,8 @@ class HDP(TopicModel):
     ----------
     document_level : bool, default False
         Whether to add a third level of topic proportions, drawn from DP(omega, tau), where tau are the proportions of
-        the document in the HDP. The result is MC2 with a document level in which each document is a cluster of its own.
-        It is meant for comparisons with MC2.
+        the document in the HDP. The model is then MC2 with a document level in which each document is its own cluster.
+        This option is meant for comparisons with MC2.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration omega of the document level. "learn" starts at 10.
     burstiness : bool or None, default None
@@ -526,8 +526,8 @@ class NPTOT(TopicModel):
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        The context that holds the times: exactly one numeric context, with the family NormalGamma and strength 1. Its
-        value may be missing in some documents.
+        The context with the times: exactly one numeric context, with the family NormalGamma and strength 1. Times may
+        be missing in some documents.
     table_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         Concentration v of the topic proportions of documents; "learn" starts at 1.
     topic_concentration : float in [1e-10, 1e10] or "learn", default "learn"
@@ -535,7 +535,7 @@ class NPTOT(TopicModel):
     topic_word_prior : float in [1e-10, 1e10] or "learn", default 0.01
         Parameter s of the symmetric Dirichlet prior of a topic's words; "learn" starts at 0.01.
     concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt. The default is (1, 1).
+        Gamma prior (shape, rate) of each learnt concentration. The default is (1, 1).
 
     Raises
     ------
@@ -582,7 +582,7 @@ class NPTOT(TopicModel):
 
 
 def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
-    """Raise ValueError unless there is one context, of numbers as far as is known."""
+    """Raise ValueError unless there is exactly one context, with the family NormalGamma or no family yet."""
     families = list(contexts.values())
     if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
         given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in contexts.items())
@@ -601,21 +601,21 @@ class Mixture(Model):
     Parameters
     ----------
     n_clusters : int in [1, 2147483647] or None, default None
-        Number of clusters K. If it exceeds the number of documents, some clusters stay empty. If it is None, there are
-        at most 100 clusters, and the recommended clustering may have fewer.
+        Number of clusters K. If K exceeds the number of documents, some clusters stay empty. With None, there are at
+        most 100 clusters, and the recommended clustering may have fewer clusters.
     component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
         Distribution of the word counts in a cluster. "multinomial" has a probability per word. "poisson" has a rate per
         word. "gaussian" has a mean per word and one precision per cluster. "gauss_wishart" has a full covariance matrix
-        per cluster. It needs 16 V^2 bytes per cluster, so the vocabulary should have at most a few hundred words.
+        per cluster, which needs 16 V^2 bytes; the vocabulary should then have at most a few hundred words.
     topic_word_prior : float in [1e-100, inf), default 0.1
-        Prior parameter a. For "multinomial", it is the Dirichlet parameter of every word. For "poisson", it is the
-        shape of the Gamma prior of the rates. For the Gaussian components, it is the weight of the prior mean 0, as a
-        number of documents. V * topic_word_prior must not exceed 1e9.
+        Prior parameter a. For "multinomial", a is the Dirichlet parameter of every word. For "poisson", a is the shape
+        of the Gamma prior of the rates. For the Gaussian components, a is the weight of the prior mean 0, as a number
+        of documents. V * topic_word_prior must not exceed 1e9.
     weight_prior : float in [1e-100, inf), default 0.1
         Dirichlet parameter of every cluster weight. K * weight_prior must not exceed 1e9.
     rate_prior : float in [1e-100, inf), default 1.0
-        Rate of a Gamma prior. For "poisson", it is the prior of the rates. For the Gaussian components, it is the prior
-        of the precisions, with shape 1. The value 1 is suitable if variances within clusters are near 1.
+        Rate of a Gamma prior. For "poisson", this is the prior of the rates. For the Gaussian components, this is the
+        prior of the precisions, with shape 1. The value 1 is suitable if variances within clusters are near 1.
 
     Raises
     ------

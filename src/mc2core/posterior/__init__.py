@@ -1,4 +1,4 @@
-"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and posterior."""
+"""Posteriors, the results of all engines. Scores, tables and figures use only a corpus and a posterior."""
 
 from mc2core.posterior.posterior import Posterior
 from mc2core.posterior.sample import Sample, SparseRows

@@ -1,4 +1,4 @@
-"""Posteriors to which documents were added: the old ones keep their clusters, and clusters keep their numbers."""
+"""Posteriors to which documents were added: old documents keep their clusters, and clusters keep their numbers."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _DESCRIBED = {
 
 @dataclass(frozen=True)
 class Added:
-    """Results of an update in addition to samples of all documents.
+    """Clusters and cluster numbers that updates keep, in addition to the samples of all documents.
 
     Attributes
     ----------
     before : (N,) int64
         Number of documents before each of N updates.
     first : int
-        Number of the representative sample of the first fit.
+        Index of the representative sample of the first fit.
     cluster : (J,) int32
-        Cluster of each document, numbered as in the representative sample; old documents keep their clusters.
+        Cluster of each document, numbered as in the representative sample. Old documents keep their clusters.
     by_size : (K,) int64
-        Number of each cluster in tables, from 0: old clusters keep their numbers, and new ones follow.
+        Number of each cluster in tables, from 0. Old clusters keep their numbers, and new clusters follow.
     label : (J - before[0],) int32
-        Number of the new cluster of each added document, from 0; -1 if it is in an old cluster.
+        Index of the new cluster of each added document, from 0; -1 if the document is in an old cluster.
     """
 
     before: np.ndarray
@@ -52,24 +52,24 @@ class Added:
     label: np.ndarray
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return plain arrays with names that start with "added."."""
+        """Return the attributes as arrays with names that start with "added."."""
         return {f"{_PREFIX}{name}": np.asarray(getattr(self, name)) for name in _DESCRIBED}
 
 
 @dataclass(frozen=True)
 class GrownHierarchy(Hierarchy):
-    """The hierarchy of the old documents, with the added ones in its clusters and new clusters next to them.
+    """The hierarchy of the old documents, extended by added documents and new clusters.
 
-    The cut of n clusters has n - L old clusters, as in ``earlier``, and the L new ones with the last numbers.
+    With L new clusters, the cut into n clusters has the n - L clusters of ``earlier``, then the L new clusters.
 
     Attributes
     ----------
     earlier : Hierarchy
-        Of the old documents.
+        Hierarchy of the old documents.
     label : (B,) int32
-        New cluster of each added document, or -1.
+        Index of the new cluster of each added document, or -1 if the document is in an old cluster.
     of_samples : sequence of (J,) int32
-        Clusters of all documents in each sample.
+        Cluster of each document in each sample.
     """
 
     earlier: Hierarchy = field(kw_only=True)
@@ -80,9 +80,10 @@ class GrownHierarchy(Hierarchy):
     def of(
         cls, earlier: Hierarchy, samples: Sequence[np.ndarray], cluster: np.ndarray, label: np.ndarray
     ) -> GrownHierarchy:
-        """Return the hierarchy; ``cluster`` (B,) has the old clusters of added documents in the first cut."""
+        """Return the extended hierarchy. ``cluster`` (B,) is the old cluster of each added document in the largest
+        cut."""
         n_new, k = int(label.max(initial=-1)) + 1, earlier.n_clusters
-        last = earlier.joined[-1, :1] if k > 1 else np.zeros(1, np.int32)  # the one that is left
+        last = earlier.joined[-1, :1] if k > 1 else np.zeros(1, np.int32)  # the last remaining cluster
         joined = np.column_stack([np.repeat(last, n_new), np.arange(k, k + n_new)]).astype(np.int32)
         return cls(
             cluster=np.concatenate([earlier.cluster, np.where(label < 0, cluster, k + label)]).astype(np.int32),
@@ -131,8 +132,9 @@ class GrownHierarchy(Hierarchy):
     def shares_of_added(self, size: int) -> np.ndarray:
         """Return the probability of each cluster of the cut for each added document, (B, size) float64.
 
-        In each sample, a document in an old cluster has the distribution of the old documents of that cluster, and a
-        document in a new cluster has the distribution of that cluster's added documents over the new clusters.
+        The probability is a mean over samples. A document in an old cluster of a sample has the distribution of the old
+        documents of this cluster over the cut. A document in a new cluster of a sample has the distribution of the
+        added documents of this cluster over the new clusters.
         """
         old_size = self._old_size(size)
         return self._shares(self.earlier.cut(old_size), old_size, size)
@@ -157,16 +159,17 @@ class GrownHierarchy(Hierarchy):
         return total / len(self.of_samples)
 
     def _numbers(self, cut: np.ndarray, old_size: int, size: int) -> np.ndarray:
-        """Return (B,) int32: the likeliest old cluster of each added document, or its new cluster."""
+        """Return the new cluster, or else the likeliest old cluster, of each added document, (B,) int32."""
         likeliest = self._shares(cut, old_size, size)[:, :old_size].argmax(axis=1)
         is_new = (self.label >= 0) & (self.label < size - old_size)
         return np.where(is_new, old_size + self.label, likeliest).astype(np.int32)
 
 
 def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> Posterior:
-    """Return ``posterior`` with ``samples`` of old and added documents, one per sample of the posterior.
+    """Return ``posterior`` extended by added documents.
 
-    Added documents get the clusters of the consensus of the samples. ``changed`` are further attributes that change.
+    ``samples`` has the old and the added documents, with one sample per sample of the posterior. The clusters of added
+    documents are taken from the consensus of the samples. ``changed`` are further attributes to replace.
     """
     old, n_before, k = posterior.cluster, len(posterior.cluster), posterior.representative.n_clusters
     first, numbers = posterior._first, posterior._sample_numbers
@@ -196,7 +199,7 @@ def with_added(posterior: Posterior, samples: list[Sample], **changed: Any) -> P
 
 
 def _grow(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, update: int) -> GrownHierarchy:
-    """Return the hierarchy extended by the documents of an update."""
+    """Return the hierarchy extended by the documents of the update with index ``update``."""
     bounds = np.append(added.before, len(added.cluster))
     rows, start = slice(bounds[update], bounds[update + 1]), bounds[0]
     label = added.label[rows.start - start : rows.stop - start]
@@ -209,7 +212,7 @@ def _grow(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, upd
 
 
 def _pin(posterior: Posterior, added: Added) -> Posterior:
-    """Return the posterior with the clusters, sizes and hierarchy that an update keeps."""
+    """Set the clusters and cluster numbers of ``added`` in the posterior, and return the posterior."""
     posterior.added = added
     occupied = np.unique(added.cluster[added.cluster >= 0])
     of_all = {"_first": added.first, "cluster": added.cluster, "by_size": added.by_size, "n_clusters": len(occupied)}
@@ -218,13 +221,13 @@ def _pin(posterior: Posterior, added: Added) -> Posterior:
 
 
 def stored_documents(arrays: Mapping[str, np.ndarray], n_documents: int) -> int:
-    """Return the number of documents of the stored hierarchy, which are the documents of the first fit."""
+    """Return the number of documents in the stored hierarchy, which is the number of documents of the first fit."""
     before = arrays.get(f"{_PREFIX}before")
     return n_documents if before is None else int(np.ravel(before)[0])
 
 
 def restored(posterior: Posterior, arrays: Mapping[str, np.ndarray]) -> Posterior:
-    """Return the posterior with the arrays of :meth:`Added.arrays`, if any. Raises ValueError for wrong arrays."""
+    """Return the posterior with updates, if any, restored from :meth:`Added.arrays`. Raises ValueError if invalid."""
     stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
     if not stored:
         return posterior

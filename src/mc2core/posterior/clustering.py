@@ -1,4 +1,4 @@
-"""Measures of agreement between a clustering and the truth; the truth is the first argument."""
+"""Measures of agreement between a clustering and true labels. The labels are the first argument, ``truth``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mc2core.base.checks import counted
 
 
 def _labels(values: Any, name: str) -> np.ndarray:
-    """Return (J,) ints 0..L-1 of hard labels (numbers or text)."""
+    """Return labels (numbers or text) as integers from 0 to L - 1, (J,)."""
     if sp.issparse(values) or np.ndim(values) != 1:
         raise ValueError(f"{name} must hold one label for each document; memberships suit extended_nmi only")
     array = np.asarray(values)
@@ -24,8 +24,7 @@ def _labels(values: Any, name: str) -> np.ndarray:
 
 
 def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
-    """Return (L, K) CSR: the number of documents with each label in each cluster. Memory grows with the non-zeros
-    only."""
+    """Return the number of documents with each label in each cluster, (L, K) CSR."""
     labels_true, labels_pred = _labels(truth, "truth"), _labels(clusters, "clusters")
     if len(labels_true) != len(labels_pred):
         raise ValueError(f"truth has {counted(len(labels_true), 'documents')}, but clusters has {len(labels_pred):,}")
@@ -38,7 +37,7 @@ def _entropies(table: sp.csr_matrix) -> tuple[float, float, float]:
 
 
 def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
-    """Return numbers of ordered pairs of documents: all, with the same label, in the same cluster, and both."""
+    """Return the number of ordered document pairs: all, with equal labels, in the same cluster, and both."""
     table = _table(truth, clusters)
     n = int(table.sum())
     sums = table.sum(axis=1), table.sum(axis=0), table.data
@@ -47,23 +46,23 @@ def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
 
 
 def _entropy(counts: Any) -> float:
-    """Return the entropy in nats of non-negative weights."""
+    """Return the entropy, in nats, of the distribution proportional to ``counts``."""
     p = np.asarray(counts, dtype=np.float64).ravel()
     p = p / p.sum()
-    p = p[p > 0]  # in this order: the least of masses may be 0 once divided
+    p = p[p > 0]  # after the division, in which tiny weights may become 0
     return max(float(-np.sum(p * np.log(p))), 0.0)
 
 
 def _normalise(information: float, h_truth: float, h_clusters: float) -> float:
-    """Return 2 I / (H + H); two partitions with one class each are equal, so it is 1 for them."""
+    """Return 2 I / (H(truth) + H(clusters)), or 1 if both entropies are 0, because the partitions are then equal."""
     return min(max(2.0 * information / (h_truth + h_clusters), 0.0), 1.0) if h_truth + h_clusters > 0 else 1.0
 
 
 def purity(truth: Any, clusters: Any) -> float:
-    """Return the share of documents that have the commonest label of their cluster, in (0, 1]. It is not symmetric.
+    """Return the share of documents that have the commonest label of their cluster, in (0, 1].
 
-    As in the other measures, ``truth`` and ``clusters`` are (J,) whole numbers or strings. Raises ValueError for other
-    shapes or values.
+    Purity is not symmetric in its arguments. As in the other measures, ``truth`` and ``clusters`` are (J,) whole
+    numbers or strings. Raises ValueError for other shapes or values.
     """
     table = _table(truth, clusters)
     return float(table.max(axis=0).toarray().sum() / table.sum())
@@ -72,14 +71,14 @@ def purity(truth: Any, clusters: Any) -> float:
 def nmi(truth: Any, clusters: Any) -> float:
     """Return the normalised mutual information 2 I / (H(truth) + H(clusters)) in [0, 1] (UAI16, 5.3).
 
-    UAI16 prints the product H H in the denominator; with the sum, a perfect clustering has 1.
+    UAI16 prints the product of the entropies in the denominator. With their sum, the NMI of a perfect clustering is 1.
     """
     h_truth, h_clusters, h_joint = _entropies(_table(truth, clusters))
     return _normalise(h_truth + h_clusters - h_joint, h_truth, h_clusters)
 
 
 def rand_index(truth: Any, clusters: Any) -> float:
-    """Return the share of document pairs on which both agree, in [0, 1]. It is not adjusted for chance."""
+    """Return the share of document pairs on which both partitions agree, in [0, 1], not adjusted for chance."""
     every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     return 1.0 - (in_truth + in_clusters - 2 * in_both) / every if every > 0 else 1.0
 
@@ -87,7 +86,8 @@ def rand_index(truth: Any, clusters: Any) -> float:
 def adjusted_rand_index(truth: Any, clusters: Any) -> float:
     """Return the Rand index adjusted for chance (Hubert and Arabie, 1985, Comparing partitions, eq. 5).
 
-    It is 1 for equal partitions, and 0 on average for random partitions of the same sizes; it may be negative.
+    The index is at most 1, which is reached by equal partitions. The index is 0 on average for random partitions with
+    the same cluster sizes.
     """
     every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     expected = in_truth * in_clusters / every if every > 0 else 0.0
@@ -96,9 +96,10 @@ def adjusted_rand_index(truth: Any, clusters: Any) -> float:
 
 
 def f_score(truth: Any, clusters: Any) -> float:
-    """Return the F-score of pairs in [0, 1]: the harmonic mean of precision and recall of "in the same cluster".
+    """Return the pairwise F-score in [0, 1]: the harmonic mean of precision and recall over document pairs.
 
-    It is 1 if neither partition has two documents in the same cluster.
+    A pair counts as positive if both documents are in the same cluster. The score is 1 if neither partition has such
+    pairs.
     """
     _, in_truth, in_clusters, in_both = _pairs(truth, clusters)
     return 2 * in_both / (in_truth + in_clusters) if in_truth + in_clusters > 0 else 1.0
@@ -111,7 +112,7 @@ def variation_of_information(truth: Any, clusters: Any) -> float:
 
 
 def _memberships(values: Any, name: str) -> sp.csr_matrix:
-    """Return (J, L) CSR with row sums of 1, from hard labels or non-negative memberships."""
+    """Return memberships with row sums of 1, (J, L) CSR, from labels or non-negative memberships."""
     if not sp.issparse(values) and np.ndim(values) == 1:
         labels = _labels(values, name)
         return sp.csr_matrix((np.ones(len(labels)), labels, np.arange(len(labels) + 1)))
@@ -135,9 +136,10 @@ def _memberships(values: Any, name: str) -> sp.csr_matrix:
 def extended_nmi(truth: Any, clusters: Any) -> float:
     """Return the NMI of soft or multiple memberships, in [0, 1] (eNMI of UAI16, 5.3).
 
-    ``truth`` (J, L) and ``clusters`` (J, K) are non-negative matrices, dense or sparse, whose rows are normalised to
-    sum 1, or (J,) hard labels; p(l, k) = truth^T clusters / J. For hard labels, the result equals :func:`nmi`. Raises
-    ValueError, with the document, for a negative, infinite or empty membership.
+    ``truth`` (J, L) and ``clusters`` (J, K) are non-negative matrices, dense or sparse, or labels (J,). The rows of
+    matrices are normalised to sum to 1. The joint distribution of labels and clusters is truth^T clusters / J. For
+    labels, the result equals :func:`nmi`. Raises ValueError, with the document, if a membership is negative or
+    infinite, or if a document has no membership.
     """
     of_truth, of_clusters = _memberships(truth, "truth"), _memberships(clusters, "clusters")
     if of_truth.shape[0] != of_clusters.shape[0]:

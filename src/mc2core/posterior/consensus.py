@@ -1,14 +1,14 @@
 """Consensus clustering of the samples of a posterior, and its certainty.
 
-Binder's loss (1978) between two clusterings is the number of document pairs that one of them puts together and the
-other does not. Here it is a share of all pairs, one minus the Rand index, and its expectation over samples is minimised
-(Lau and Green 2007). Moving document j to cluster k changes it by 1 / 2 - P(j and i together) for each member i of k.
-So the method needs only the labels of S samples, and no table of document pairs.
+Binder's loss (1978) counts the document pairs that are together in one of two clusterings but not in the other. The
+consensus minimises the expectation of this loss over the samples (Lau and Green 2007). Moving document j to cluster k
+adds 1 / 2 - P(i and j together) to the loss, up to a factor, for each member i of k. The method therefore needs only
+the labels of the samples, and no table of document pairs.
 
-The consensus starts from the sample with the least expected loss and moves documents one by one to the cluster of that
-sample with the least loss (Dahl, Johnson and Mueller 2022). So cluster k of the consensus corresponds to cluster k of a
-sample, with its words, topics and contexts. Without this restriction, Binder's loss would open clusters for single
-documents (Wade and Ghahramani 2018).
+The consensus starts from the sample with the least expected loss. Documents then move one by one to the cluster of this
+sample with the least loss (Dahl, Johnson and Mueller 2022). Cluster k of the consensus therefore corresponds to cluster
+k of this sample, with its words, topics and contexts. If documents could also move to new clusters, Binder's loss would
+create clusters of single documents (Wade and Ghahramani 2018).
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
 
 MAX_CELLS = 1 << 28
-"""Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
+"""Largest number of cells (4 bytes each) of the table of the clusters of all samples by the clusters of the first
+sample. For larger tables, the consensus is the first sample."""
 
 MAIN = 0.95
-"""Share of the documents that the main clusters hold."""
+"""Share of the documents that are in the main clusters."""
 COUNTED = {"clusters": "main clusters", "topics": "topics"}
-"""Quantity counted in each sample for the interval next to the number of clusters or topics."""
+"""Quantity whose interval over samples is shown next to the number of clusters or topics."""
 
 
 def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:
-    """Return the number of the clustering (J,) with the least expected loss.
+    """Return the index of the clustering with the least expected loss.
 
-    Ties are resolved by the number of topics nearest to the median, then by the last number.
+    Among ties, the number of topics nearest to the median decides, and then the highest index.
     """
     if len(clusterings) == 1:
         return 0
@@ -51,11 +52,11 @@ def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -
 
 
 def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
-    """Return the consensus, (J,) int32, refined from the clustering ``start``.
+    """Return the consensus clustering, (J,) int32, refined from the clustering with index ``start``.
 
-    Each document in turn moves to the cluster that lowers the expected loss most, until no document moves. Clusters
-    keep their numbers in ``start``; some may become empty. -1, for documents without a cluster, is treated as a
-    cluster.
+    Each document in turn moves to the cluster that lowers the expected loss most, until no document moves. Clusters are
+    numbered as in the starting clustering; some may become empty. The label -1, for documents without a cluster, is
+    treated as a cluster.
     """
     cluster = np.array(clusterings[start], dtype=np.int32)
     if len(clusterings) == 1:
@@ -73,11 +74,12 @@ def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
 
 
 def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the share of the documents of each cluster that are together with a document, (J, n_clusters) float64.
+    """Return how often each document is together with the members of each cluster, (J, n_clusters) float64.
 
-    It is the mean over ``clusterings`` and over the members of cluster k of ``cluster`` (J,) other than the document
-    itself (item consensus, Monti et al. 2003). If a document is alone in its cluster, it is the share of the
-    clusterings in which it is alone. Rows need not sum to 1.
+    Entry (j, k) is the probability that document j is in the same cluster as another document of cluster k (item
+    consensus, Monti et al. 2003). This is a mean over ``clusterings`` and over the documents of cluster k in
+    ``cluster`` (J,), except j. If j is alone in cluster k, the entry is the share of clusterings in which j is alone.
+    Rows need not sum to 1.
     """
     members = _members(clusterings)
     rows = np.flatnonzero(cluster >= 0)
@@ -93,7 +95,7 @@ def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: i
 
 
 def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return ``ari`` (adjusted Rand index) and ``vi_bits`` (variation of information), averaged over pairs."""
+    """Return the adjusted Rand index (``ari``) and variation of information (``vi_bits``), averaged over all pairs."""
     from mc2core.posterior.clustering import adjusted_rand_index, variation_of_information
 
     pairs = list(itertools.combinations(clusterings, 2))
@@ -102,14 +104,15 @@ def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
 
 
 def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
-    """Return the central interval that contains at least the given share of whole numbers."""
+    """Return the central interval of whole numbers that contains at least the given share of ``values``."""
     tail = (1.0 - share) / 2.0
     return int(np.quantile(values, tail, method="lower")), int(np.quantile(values, 1.0 - tail, method="higher"))
 
 
 def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
-    """Return the smallest number of clusters that contain at least this share of the documents; ``cluster`` is (J,)
-    int.
+    """Return the smallest number of clusters that together contain at least the given share of the documents.
+
+    ``cluster`` (J,) is the cluster of each document.
 
     >>> n_main(np.repeat([0, 1, 2], [60, 38, 2]))
     2
@@ -119,7 +122,7 @@ def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
 
 
 def in_samples(bounds: Sequence[int]) -> str:
-    """Return the interval of the number of main clusters over the samples, in words."""
+    """Return a phrase with ``bounds``, the interval of the number of main clusters over the samples."""
     verb = "holds" if tuple(bounds) == (1, 1) else "hold"
     return f"{between(bounds)} {verb} {100 * MAIN:.0f} % of the documents in 90 % of the samples"
 
@@ -130,8 +133,10 @@ def between(bounds: Sequence[int]) -> str:
 
 
 def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
-    """Return the indicator matrix (J, L) of the clusters of all clusterings, CSR int32 with S ones per row. Documents
-    without a cluster (-1) have a column as well."""
+    """Return the indicator of the clusters of all S clusterings, (J, L) CSR int32 with S ones per row.
+
+    If a clustering has documents without a cluster (-1), these documents form a further column.
+    """
     first, columns = 0, []
     for clustering in clusterings:
         labels = np.asarray(clustering, np.int64) + (np.min(clustering, initial=0) < 0)
@@ -144,17 +149,20 @@ def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
 
 
 def _sizes(members: sp.csr_matrix) -> np.ndarray:
-    """Return (L,) float64: the number of documents of each cluster."""
+    """Return the number of documents in each cluster, (L,) float64."""
     return np.asarray(members.sum(axis=0), np.float64).ravel()
 
 
 @kernel
 def _sweep(code, counts, sizes, cluster):
-    """Move each document to the cluster of least expected loss, of equals its own or the first; returns how many moved.
+    """Move each document to the cluster with the least expected loss, and return the number of documents that moved.
 
-    code : (J, S) int32, the cluster of each document in each sample, numbered over all samples
-    counts : (L, K) int32, documents of each of these that are in each cluster now; changed in place
-    sizes : (K,) int64, cluster : (J,) int32, changed in place
+    Among ties, a document stays in its cluster or moves to the first. The arrays except ``code`` change in place.
+
+    code : (J, S) int32, cluster of each document in each sample, numbered from 0 to L - 1 over all samples
+    counts : (L, K) int32, number of common documents of each cluster of a sample and each current cluster
+    sizes : (K,) int64, number of documents in each current cluster
+    cluster : (J,) int32, current cluster of each document
     """
     n_documents, n_samples = code.shape
     n_clusters, moved = len(sizes), 0

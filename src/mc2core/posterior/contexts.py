@@ -2,9 +2,10 @@
 
     p(x_j | w_j, y_j, fit) = 1/S sum_s sum_k P_s(z_j = k | w_j, y_j) p_s(x_j | k)
 
-The sums are over the S samples of a fit and the clusters of each. For example, they give the likely authors, date or
-tags of a document (ICML14, section 4.2). w_j are its words, y_j its contexts except the predicted one, and p_s(x | k)
-is the posterior predictive of cluster k. Clusters without documents of the fit are left out.
+The sums are over the S samples of a fit and over the clusters k of each sample. w_j are the words of document j, y_j
+its contexts except the predicted one, and p_s(x | k) is the posterior predictive of cluster k. Clusters without fitted
+documents are left out. For example, these formulas predict the authors, date or tags of a document (ICML14, section
+4.2).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from mc2core.families import VectorFamily
     from mc2core.families.base import ScalarFamily
 
-# documents whose columns are ranked together
+# number of documents whose names are ranked together
 _BLOCK = 1024
-# points at which all clusters' distributions are known before a quantile is looked for between two of them
+# largest number of points at which the distributions of all clusters are evaluated to bracket the quantiles
 _MAX_NODES = 256
 # accuracy of the probability of a quantile, and largest number of steps
 _NEAR, _STEPS = 1e-10, 60
@@ -36,9 +37,12 @@ class PredictedNames:
 
     Attributes
     ----------
-    names : list of the A names of the columns of the context
-    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
-    probabilities : (C, A) float64, rows sum to 1: probability of each name for one entry in each of these clusters
+    names : list of str
+        The A names of the context.
+    shares : (J, C) float64 CSR, rows sum to 1
+        Probability of each cluster for each document. The C clusters are the clusters of all samples.
+    probabilities : (C, A) float64, rows sum to 1
+        Probability of each name in each cluster, for one entry of a document.
     """
 
     names: list[str]
@@ -46,14 +50,14 @@ class PredictedNames:
     probabilities: np.ndarray
 
     def of(self, rows: Any) -> np.ndarray:
-        """Return the probability of each name for an entry of the documents ``rows`` (indices or a slice).
+        """Return the probability of each name for one entry of each document, (n, A) float64; rows sum to 1.
 
-        The result is (n, A) float64; rows sum to 1.
+        ``rows`` are the indices of n documents, or a slice.
         """
         return np.asarray(self.shares[rows] @ self.probabilities)
 
     def ranking(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the n likeliest columns of each document, (J, n) int64, and their probabilities, (J, n) float64."""
+        """Return the indices of the n likeliest names of each document and their probabilities, (J, n) each."""
         if n < 1:
             raise ValueError(f"n is {n}; it must be at least 1")
         least = min(n, len(self.names))
@@ -66,7 +70,7 @@ class PredictedNames:
         return np.concatenate(columns), np.concatenate(probabilities)
 
     def table(self, n: int = 5) -> pd.DataFrame:
-        """Return the n likeliest names of each document: document, rank (both from 1), name, probability."""
+        """Return a table of the n likeliest names of each document: document, rank (from 1), name and probability."""
         import pandas as pd
 
         columns, probability = self.ranking(n)
@@ -81,11 +85,16 @@ class PredictedNumbers:
 
     Attributes
     ----------
-    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
-    natural : (C, D) float64: natural parameters of each of these clusters
-    family : likelihood family of the context
-    unit : (mean, sd) by which the values of the fit were standardised
-    index : index of the documents (:attr:`mc2core.Corpus.index`)
+    shares : (J, C) float64 CSR, rows sum to 1
+        Probability of each cluster for each document. The C clusters are the clusters of all samples.
+    natural : (C, D) float64
+        Natural parameters of the context in each cluster.
+    family : ScalarFamily
+        Family of the context.
+    unit : pair of float
+        Mean and standard deviation by which the fitted values were standardised.
+    index : Index or None
+        Index of the documents (:attr:`mc2core.Corpus.index`).
     """
 
     shares: sp.csr_matrix
@@ -96,11 +105,12 @@ class PredictedNumbers:
 
     @property
     def mean(self) -> np.ndarray:
-        """(J,) float64: expected value, the weighted mean of the means of the clusters."""
+        """Expected value for each document, (J,) float64: the mean of the cluster means, weighted by ``shares``."""
         return self.shares @ self.family.mean(self.natural) * self.unit[1] + self.unit[0]
 
     def density(self, values: np.ndarray) -> np.ndarray:
-        """Return the density, or for counts the probability, at (n,) ``values``, (J, n) float64."""
+        """Return the density (for counts, the probability) of each of ``values`` (n,) for each document, (J, n)
+        float64."""
         values = (np.asarray(values, np.float64) - self.unit[0]) / self.unit[1]
         predictive = self.family.predictive(self.natural[:, None])
         of_value = predictive.pmf if self.family.is_discrete else predictive.pdf
@@ -126,8 +136,10 @@ class PredictedNumbers:
     def _bisect(
         self, share: float, low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray
     ) -> np.ndarray:
-        """Find the standardised quantiles within bounds, (J,), given the excess of probability there. It uses bisection
-        and, for densities, the Illinois method.
+        """Return the standardised quantiles between the bounds ``low`` and ``high``, (J,) each.
+
+        ``at_low`` and ``at_high`` are the cumulative probabilities at the bounds minus ``share``. Discrete families use
+        bisection, and densities the Illinois method.
         """
         start = self.shares.indptr[:-1]
         document = np.repeat(np.arange(len(low)), np.diff(self.shares.indptr))
@@ -151,7 +163,7 @@ class PredictedNumbers:
             if abs(at_middle).max() < _NEAR:
                 break
             side = np.where(at_middle < 0.0, -1.0, 1.0)
-            # an end that stays counts half the next time, or it would stay for ever
+            # the value at a bound that stays is halved, otherwise this bound could stay for ever
             at_low, at_high = (
                 np.where(side < 0, at_middle, np.where(side == last, 0.5 * at_low, at_low)),
                 np.where(side > 0, at_middle, np.where(side == last, 0.5 * at_high, at_high)),
@@ -160,11 +172,12 @@ class PredictedNumbers:
         return middle
 
     def interval(self, share: float = 0.9) -> np.ndarray:
-        """Return the central interval with probability ``share`` of each document's value, (J, 2) float64."""
+        """Return, for each document, the central interval that contains its value with probability ``share``, (J, 2)
+        float64."""
         return np.stack([self.quantile(0.5 - share / 2.0), self.quantile(0.5 + share / 2.0)], axis=1)
 
     def table(self, share: float = 0.9) -> pd.DataFrame:
-        """Return one row per document: document (from 1), mean, and low and high, the bounds of :meth:`interval`."""
+        """Return a table with one row per document: document (from 1), mean, low and high (:meth:`interval`)."""
         import pandas as pd
 
         low, high = self.interval(share).T
@@ -178,11 +191,16 @@ class PredictedVectors:
 
     Attributes
     ----------
-    shares : (J, C) float64 CSR, rows sum to 1: shares of the clusters of all samples in each document
-    natural : (C, P) float64: natural parameters of each of these clusters
-    family : likelihood family of the context
-    unit : (mean, sd) by which the values of the fit were standardised, of each coordinate
-    index : index of the documents (:attr:`mc2core.Corpus.index`)
+    shares : (J, C) float64 CSR, rows sum to 1
+        Probability of each cluster for each document. The C clusters are the clusters of all samples.
+    natural : (C, P) float64
+        Natural parameters of the context in each cluster.
+    family : VectorFamily
+        Family of the context.
+    unit : pair
+        Mean and standard deviation by which each coordinate of the fitted vectors was standardised.
+    index : Index or None
+        Index of the documents (:attr:`mc2core.Corpus.index`).
     """
 
     shares: sp.csr_matrix
@@ -193,11 +211,11 @@ class PredictedVectors:
 
     @property
     def mean(self) -> np.ndarray:
-        """(J, D) float64: expected vector, the weighted mean of the means of the clusters."""
+        """Expected vector for each document, (J, D) float64: the mean of the cluster means, weighted by ``shares``."""
         return self.shares @ self.family.mean(self.natural) * np.asarray(self.unit[1]) + np.asarray(self.unit[0])
 
     def coordinate(self, number: int) -> PredictedNumbers:
-        """Return the predictions of coordinate ``number`` (0 to D - 1), with density and intervals."""
+        """Return the predictions of the coordinate with index ``number``, from 0 to D - 1."""
         n = self.family.mean(self.natural).shape[1]
         if not 0 <= number < n:
             raise ValueError(f"number is {number}; coordinates are numbered from 0 to {n - 1}")
@@ -206,7 +224,7 @@ class PredictedVectors:
         return PredictedNumbers(self.shares, natural, family, (mean, sd))
 
     def table(self) -> pd.DataFrame:
-        """Return one row per document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
+        """Return a table with one row per document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
         import pandas as pd
 
         table = pd.DataFrame(self.mean, index=self.index).rename(columns=str)
@@ -215,7 +233,7 @@ class PredictedVectors:
 
 
 def _find_largest(probability: np.ndarray, n: int) -> np.ndarray:
-    """Return (J, n) columns of the largest entries of (J, A) rows, in descending order; of equal entries the first."""
+    """Return the columns of the n largest entries of each row, in descending order, (J, n); the first among ties."""
     if n < probability.shape[1]:
         order = np.sort(np.argpartition(-probability, n - 1, axis=1)[:, :n], axis=1)
         least = np.take_along_axis(probability, order, axis=1).min(axis=1)

@@ -1,10 +1,11 @@
 """Computation of the hierarchy (:mod:`mc2core.posterior.hierarchy`) from a fit and its corpus.
 
 Each step merges the two clusters whose union lowers the log marginal likelihood least. Then each document in turn moves
-to the cluster that raises it most. The likelihood is that of the topics of words, with proportions from a Dirichlet
-around v epsilon (docs/model.md, section 2), or of the words themselves if each cluster is a topic (FastEx, NIPS12 eq.
-18), and of the contexts, by their families. The tokens of a document in each topic are estimated with the proportions
-of all clusters together as prior, because with topics drawn under its own cluster, a document would never move.
+to the cluster that raises this likelihood most. The likelihood has two factors. The first factor is the likelihood of
+the topic counts of the clusters, with proportions from Dir(v epsilon) (docs/model.md, section 2). If each cluster is a
+topic (FastEx, NIPS12 eq. 18), the word counts replace the topic counts. The second factor is the likelihood of the
+contexts. The topic counts of a document are estimated with the mean proportions of all clusters as prior. With the
+proportions of the document's own cluster, the document would never move.
 """
 
 from __future__ import annotations
@@ -38,34 +39,36 @@ if TYPE_CHECKING:
     from mc2core.posterior.posterior import Posterior
 
 MAX_CLUSTERS = 5000
-"""Clusters of which a hierarchy is made: the table of pairs takes 8 bytes each, 0.2 GB."""
+"""Largest number of clusters for which a hierarchy is computed; the table of cluster pairs then takes 0.2 GB."""
 MAX_COMPARED = 1 << 36
-"""Of cells that are compared in all merges of one descent, which take a minute or two."""
+"""Largest number of cells that all merges of one hierarchy compare, which takes a minute or two."""
 SWEEPS = 1
-"""Over all documents at each size."""
+"""Largest number of sweeps over all documents after each merge."""
 WORK = 1 << 30
-"""Products for one descent, about: where they suffice for some sizes only, documents move at these, and at larger ones
-after each tenth of the clusters if a sweep costs at most an eighth of them."""
+"""Approximate number of products for one hierarchy. If this does not suffice to move documents after every merge,
+documents move after every merge only at small numbers of clusters. At larger numbers, documents move each time the
+number of clusters has fallen by a tenth, if a sweep costs at most an eighth of ``WORK``."""
 N_OTHERS = 3
-"""Samples, at most, whose hierarchies are compared with those of the fit."""
-_MIN = 1e-12  # prior of a topic: its logarithm is finite
-_PASSES = 5  # over a document whose proportions are its own
-_STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
-_FACTORS = 8.0  # of a product before its logarithm is taken
+"""Largest number of samples of one chain whose hierarchies are compared with the hierarchy of the fit."""
+_MIN = 1e-12  # smallest prior of a topic, so that its logarithm is finite
+_PASSES = 5  # updates of the expected topic counts of a document
+_STALE = 0.05  # share of moved documents of a cluster above which the gains of its merges are recomputed
+_FACTORS = 8.0  # number of factors of a product before its logarithm is taken
 _SMALL_COUNT = 16.0
-_TINY = 1e-9  # nats: rounding moves no document
+_TINY = 1e-9  # nats: smallest gain for which a document moves, above rounding errors
 
 
 def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     """Return the hierarchy of a fit; ``corpus`` is the fitted corpus.
 
-    It starts from the consensus of the samples and uses the topics of the representative. For the agreement, further
-    hierarchies start from the consensus of each chain, with the topics of its own representative, or for one chain from
-    ``N_OTHERS`` of its samples, with their own topics. One cluster is recommended if the run found that it is likelier
-    than the clusters in which its chains ended (``log_odds_of_clusters``). The result is deterministic.
+    The hierarchy starts from the consensus of the samples and uses the topics of the representative. The agreement is
+    computed from one further hierarchy per chain, which starts from the consensus of the chain and uses the topics of
+    its representative. If there is one chain, further hierarchies start from ``N_OTHERS`` samples and use their topics.
+    One cluster is recommended if the fit found that one cluster is likelier than the clusters of its chains
+    (``log_odds_of_clusters``). The result is deterministic.
 
-    Raises ValueError for other documents, if each document is a cluster (HDP), if there are more clusters than
-    :func:`most_clusters` of the columns, or if a score is not finite.
+    Raises ValueError if ``corpus`` is not the fitted corpus, if each document is a cluster (HDP), if there are too many
+    clusters (:func:`most_clusters`), or if a score is not finite.
     """
     if posterior.representative.documents_are_clusters:
         raise ValueError("this posterior has no clusters to merge: each document is its own cluster")
@@ -90,7 +93,7 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
     agreement = np.full(hierarchy.n_clusters, np.nan)
     for size in range(1, hierarchy.n_clusters + 1) if others else ():
         of_size = [one.at(min(size, one.n_clusters)) for one in of_others]
-        # chains with each other: what all samples say is of each of them
+        # chains are compared with each other, because the consensus of all samples depends on each chain
         pairs = itertools.combinations(of_size, 2) if are_chains else ((hierarchy.at(size), one) for one in of_size)
         agreement[size - 1] = np.mean([adjusted_rand_index(*pair) for pair in pairs])
     if posterior.provenance.get("model", {}).get("n_clusters") is not None:
@@ -104,10 +107,10 @@ def find_hierarchy(posterior: Posterior, corpus: Corpus) -> Hierarchy:
 
 
 def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarray:
-    """Merge the clusters of the fitted ``corpus`` until ``size`` are left, and return them, (J,) int32 in 0..size-1.
+    """Merge the clusters of a fit until ``size`` clusters are left, and return the cluster of each document.
 
-    Steps and errors are those of :func:`find_hierarchy`. If there are no more than ``size`` clusters, they do not
-    change.
+    The result is (J,) int32, from 0 to ``size`` - 1. Steps and errors are those of :func:`find_hierarchy`. If the fit
+    has at most ``size`` clusters, nothing is merged.
     """
     clusters = _Clusters(
         Workspace.from_posterior(posterior, corpus, posterior.representative, _renumber(posterior.cluster))
@@ -118,25 +121,25 @@ def merge_clusters(posterior: Posterior, corpus: Corpus, size: int) -> np.ndarra
 
 
 def are_too_many(n_clusters: int, columns: int) -> bool:
-    """Return whether a hierarchy with so many clusters and columns would need too much memory or time."""
+    """Return whether a hierarchy of ``n_clusters`` clusters with ``columns`` topics, words or names is too large."""
     return n_clusters > most_clusters(columns)
 
 
 def most_clusters(columns: int) -> int:
-    """Return the largest number of clusters for which a hierarchy is computed, given the number of columns."""
+    """Return the largest number of clusters of a hierarchy, given the number of topics (or words) and names."""
     columns = max(columns, 1)
     return min(MAX_CLUSTERS, MAX_CELLS // columns, math.isqrt(MAX_COMPARED // columns))
 
 
 def _renumber(cluster: np.ndarray) -> np.ndarray:
-    """Return (J,) int32: clusters renumbered from 0 without gaps; -1 for documents without a cluster."""
+    """Return the clusters renumbered from 0 without gaps, (J,) int32; documents without a cluster keep -1."""
     used, number = np.unique(cluster, return_inverse=True)
     numbered: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
     return numbered
 
 
 def _descend(workspace: Workspace, progress: Work) -> Hierarchy:
-    """Return the hierarchy without agreement and recommended number."""
+    """Return the hierarchy; its agreement and recommended number are not yet computed."""
     clusters = _Clusters(workspace)
     n_clusters = clusters.n
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
@@ -161,16 +164,26 @@ def _descend(workspace: Workspace, progress: Work) -> Hierarchy:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Sufficient statistics of documents: counts under Dirichlet priors, in blocks, and numbers by other families.
+    """Sufficient statistics of the documents and of the clusters from which a hierarchy starts.
+
+    Topics (or words) and each context of counts form blocks of columns, each with a Dirichlet prior.
 
     Attributes
     ----------
-    start : (J,) int32, clusters from which the hierarchy is made, -1 for none
-    sums : (F, n) float64 counts and (n, D) natural parameters of these clusters
-    counts : (J, F) float64 CSR, sorted, no zeros; None if documents are too many to move at any size
-    block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
-    numbers : StackedContexts, those that are no counts; where counts are None, of the last documents alone
-    products : float, of a sweep, for each cluster
+    start : (J,) int32
+        Cluster of each document from which the hierarchy starts, -1 for none.
+    sums : pair of (F, n) and (n, D) float64
+        Counts and natural parameters of the n starting clusters.
+    counts : (J, F) float64 CSR or None
+        Counts of each document, sorted, without zeros; None if moving documents would be too expensive at any size.
+    block, prior : (F,) int64 and (F,) float64
+        Block and Dirichlet prior of each column.
+    totals : (B,) float64
+        Sum of the prior over each block.
+    numbers : StackedContexts
+        Contexts other than counts. If ``counts`` is None, only the contexts of the last documents.
+    products : float
+        Approximate number of products of one sweep over the documents, per cluster.
     """
 
     start: np.ndarray
@@ -184,9 +197,9 @@ class Workspace:
 
     @classmethod
     def from_posterior(cls, posterior: Posterior, corpus: Corpus, sample: Sample, start: np.ndarray) -> Workspace:
-        """Collect the sums of clusters in blocks of documents. Counts are stored if documents may move.
+        """Compute the statistics, with the topics of ``sample`` and the clusters ``start``.
 
-        Topics are the topics of ``sample``. Raises ValueError if there are too many clusters.
+        Counts of documents are stored only if documents may move. Raises ValueError if there are too many clusters.
         """
         content, of_content = _content(sample)
         priors = {name: one.prior(posterior.dimensions[name]) for name, one in sorted(posterior.families.items())}
@@ -237,19 +250,16 @@ class Workspace:
 
     @property
     def most_refined(self) -> int:
-        """Largest size up to which documents move at all sizes, with at most ``WORK`` products in total.
-
-        It is above 1 only if the counts of documents are stored.
-        """
+        """Largest number of clusters from which on documents move after every merge, within ``WORK`` products."""
         return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
 
 
 # -- counts of documents -------------------------------------------------------------------------------------------
 def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]], sp.csr_matrix], np.ndarray]:
-    """Return a function that computes (B, F) whole counts of documents, and their (F,) Dirichlet prior.
+    """Return a function that computes whole counts of documents, (B, F), and the Dirichlet prior of the counts, (F,).
 
-    The counts are word counts if each cluster is a topic, else counts of topics, the rest in the last column. The
-    function reports how many documents are done.
+    If each cluster is a topic, the columns are words. Otherwise the columns are the topics, and a last column for other
+    topics. The arguments of the function are documents and a callable that receives the number of completed documents.
     """
     tau: Any = sample.topic_given_cluster
     if sp.issparse(tau):
@@ -282,7 +292,8 @@ def _content(sample: Sample) -> tuple[Callable[[Corpus, Callable[[float], None]]
 
 
 def _round_rows(tokens: np.ndarray) -> np.ndarray:
-    """Return (B, M) whole numbers with the same row sums, which are whole: the largest remainders are rounded up."""
+    """Return ``tokens`` rounded to whole numbers with the same row sums, (B, M): the largest remainders are rounded
+    up."""
     rounded = np.floor(tokens)
     remainder = np.rint((tokens - rounded).sum(axis=1))
     order = np.argsort(rounded - tokens, axis=1, kind="stable")
@@ -293,14 +304,14 @@ def _round_rows(tokens: np.ndarray) -> np.ndarray:
 
 # -- clusters of one size ------------------------------------------------------------------------------------------
 class _Clusters:
-    """Clusters of one size, in columns 0..n-1 of tables, and the change of the score by the merge of any two."""
+    """The n current clusters, in columns 0 to n - 1 of tables, and the change of the score by merging each pair."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace, cluster = workspace, workspace.start
         self._counts, self._natural = workspace.sums
         self.n = n = self._counts.shape[1]
         self._column = cluster.astype(np.int64)
-        self._number = np.arange(n, dtype=np.int32)  # of the cluster in each column
+        self._number = np.arange(n, dtype=np.int32)  # cluster number of each column
         self._sizes = np.bincount(cluster[cluster >= 0], minlength=n).astype(np.int64)
         self._totals = np.zeros((len(workspace.totals), n))
         np.add.at(self._totals, workspace.block, self._counts)
@@ -311,19 +322,19 @@ class _Clusters:
         self._n_at_sweep = math.inf  # clusters when documents last moved
 
     def numbers(self) -> np.ndarray:
-        """Number of each document's cluster, (J,) int32; -1 for none."""
+        """Return the cluster number of each document, (J,) int32; -1 for none."""
         return np.where(self._column < 0, np.int32(-1), self._number[self._column])
 
     def score(self) -> float:
-        """Log marginal likelihood of all clusters."""
+        """Return the log marginal likelihood of the current clusters."""
         workspace, n = self._workspace, self.n
         of_counts = _score(self._counts, self._totals, n, workspace.block, workspace.prior, workspace.totals)
         return float(of_counts + workspace.numbers.log_marginal(self._natural[:n]).sum())
 
     def step(self) -> tuple[tuple[int, int], np.ndarray]:
-        """Merge two clusters, and then move documents unless this is too expensive at this size.
+        """Merge two clusters, then move documents unless this is too expensive at this number of clusters.
 
-        Returns the numbers of the two clusters, and :meth:`numbers` before documents move.
+        Returns the numbers of the merged clusters, and the cluster numbers of documents before documents move.
         """
         workspace, pair = self._workspace, self.join_best()
         before = self.numbers()
@@ -337,7 +348,8 @@ class _Clusters:
         return pair, before
 
     def join_best(self) -> tuple[int, int]:
-        """Merge the two clusters whose union has the best score. Returns their numbers; the smaller one is kept."""
+        """Merge the two clusters whose union has the best score, and return both numbers. The union has the smaller
+        number."""
         index = int(self._changes[: self.n, : self.n].argmax())
         one, other = divmod(index, self.n)
         if self._number[one] > self._number[other]:
@@ -348,7 +360,7 @@ class _Clusters:
         for table in (self._counts, self._totals):
             table[:, one] += table[:, other]
         self._sizes[one] += self._sizes[other]
-        # the last column takes the place of the one that goes
+        # the last column replaces the column of the removed cluster
         union = other if one == last else one
         target = np.arange(self.n)
         target[last] = other
@@ -368,7 +380,7 @@ class _Clusters:
         return pair
 
     def sweep(self) -> bool:
-        """Move each document in turn to the cluster that raises the score most. Returns whether any document moved."""
+        """Move each document in turn to the cluster that raises the score most. Return whether any document moved."""
         workspace, counts, numbers = self._workspace, self._workspace.counts, self._workspace.numbers
         assert counts is not None
         of_counts = (
@@ -384,7 +396,7 @@ class _Clusters:
         return bool(_sweep(of_counts, workspace.totals, of_numbers, clusters, self.n))
 
     def renew(self) -> None:
-        """Recompute the gains of merges for clusters of which a share ``_STALE`` of the documents has changed."""
+        """Recompute the gains of merges for clusters in which more than the share ``_STALE`` of documents moved."""
         for k in np.flatnonzero(self._n_moved[: self.n] > _STALE * self._sizes[: self.n]):
             self._renew(int(k))
             self._n_moved[k] = 0
@@ -403,13 +415,13 @@ class _Clusters:
 
 @inner_kernel
 def _rising(a, x):
-    """ln G(a + x) / G(a)."""
+    """Return ln G(a + x) / G(a)."""
     return log_gamma(a + x) - log_gamma(a)
 
 
 @kernel
 def _score(counts, totals, n, block, prior, total_prior):
-    """Sum over clusters of ln p(counts) under the Dirichlet priors."""
+    """Return the sum over clusters of ln p(counts) under the Dirichlet priors."""
     result = 0.0
     for f in range(prior.size):
         for k in range(n):
@@ -446,7 +458,11 @@ def _take_logs(product, log_p, n):
 
 @kernel
 def _sweep(of_counts, total_prior, of_numbers, clusters, n):
-    """Move documents; returns how many moved. ``clusters``: tables (F, K) and (B, K), columns and sizes, in place."""
+    """Move each document in turn to the cluster that raises the score most. Return the number of documents that moved.
+
+    ``clusters`` are the counts (F, K), block totals (B, K), columns of documents, sizes and numbers of moves, which
+    change in place.
+    """
     indptr, indices, values, block, prior = of_counts
     number_indptr, number_indices, number_values, natural, natural_totals, offsets, codes = of_numbers
     counts, totals, column, sizes, came = clusters

@@ -4,20 +4,19 @@
 
 If words repeat, each factor is (n_ji + b sum_m theta_m psi_m,w_ji) / (i - 1 + b), with n_ji earlier tokens of its word.
 The integral has the same form as in the HDP and LDA, with the prior of a cluster, and unbiased estimators exist.
-``left_to_right`` is preferable: under a small omega, the topics of a document have several modes, and ``importance`` is
-then mostly too low. Only a few clusters are plausible for a document, so the integral is estimated for those that suit
-its topics under all clusters together, with fewer draws for less plausible ones.
+``left_to_right`` is preferable. If omega is small, the distribution of a document's topics has several modes, and
+``importance`` is then mostly too low. Only a few clusters are plausible for a document. The integral is estimated for
+these clusters only, with fewer draws for less plausible clusters.
 
 These estimates are not accurate enough to determine the cluster of a document: for long documents, their errors exceed
 the differences between clusters. Therefore, the cluster is sampled together with the topics of the document. Given its
-topics, a document would hardly leave a cluster, because other clusters lack these topics. But the tokens are grouped
-into tables, each with a topic (Teh et al. 2006), and this grouping does not depend on the cluster. Given the tables,
-their topics are summed out,
+topics, a document would hardly leave a cluster, because other clusters lack these topics. To avoid this, the tokens are
+grouped into tables, each with one topic (Teh et al. 2006). The topics of the tables are summed out,
 
     P(z_j = k | w_j, tables) ~ pi_k prod_t sum_m tau_km prod_i psi_m,w_ji over the tokens i of t,
 
-then the cluster and the topics of the tables are drawn. The probabilities are averaged over sweeps. Words that repeat
-count by their expected draws (:mod:`mc2core.posterior.repeats`), an approximation.
+and the cluster is drawn, then the topics of the tables. The probabilities are averaged over sweeps. As an
+approximation, repeated words count by their expected number of draws (:mod:`mc2core.posterior.repeats`).
 """
 
 from __future__ import annotations
@@ -44,41 +43,42 @@ from mc2core.posterior.repeats import expected_draws
 from mc2core.posterior.sample import Sample
 
 CLUSTERS = 8
-"""Clusters of which a document's likelihood is estimated, at most."""
+"""Largest number of clusters for which the likelihood of a document is estimated."""
 FIT_PASSES = 4
-"""Updates of a document's pseudo-counts by which they are chosen."""
+"""Number of updates of a document's expected topic counts, by which these clusters are chosen."""
 SHARED = 0.2
-"""Part of each cluster's topic proportions that is the mean of all, where clusters are chosen: a word whose topic a
-cluster lacks may be of another topic there."""
+"""Weight of the mean topic proportions of all clusters when clusters are chosen. The mean is mixed with the proportions
+of each cluster, because a word whose topic a cluster lacks may have another topic in this cluster."""
 SLACK = 3.0
-"""Nats by which one of these falls behind the first for a factor e fewer draws, at least."""
+"""Difference in nats to the best cluster at which a cluster gets fewer draws by a factor e."""
 SLACK_OF_A_TOKEN = 0.02
-"""The same for each token: the longer a document, the rougher is what they were chosen by."""
+"""Replaces ``SLACK`` for long documents: nats per token. The criterion of the choice is rougher for long documents."""
 SWEEPS = 100
-"""Sweeps over a document's tokens to predict its cluster; with S samples, divided by the square root of S."""
+"""Number of sweeps over a document's tokens to predict its cluster. With S samples, it is divided by sqrt(S)."""
 FIRST_SWEEPS, DOUBT = 20, 1e-3
-"""Number of first sweeps, and a probability. A quarter of the first sweeps is discarded. There are no further sweeps if
-all clusters except the likeliest then have a probability below DOUBT in total."""
+"""Number of first sweeps, and a probability. A quarter of the first sweeps is discarded. Sampling stops after the first
+sweeps if all clusters except the likeliest have a total probability below DOUBT."""
 
-# documents a thread takes at a time
+# number of documents per task of a thread
 _CHUNK = 8
-# documents whose words are looked at together
+# number of documents processed together
 _DRAWN_BLOCK = 256
-# number of these sums that the chain of a document caches, for words under clusters (512 KB)
+# number of sums per word and cluster that the chain of a document caches (512 KB)
 _REMEMBERED = 1 << 16
 _MIN = 1e-300
 # largest number of tokens of a topic for which a product of factors replaces log-gammas
 _FEW = 8
 # blocks of topics with less than this share of a table's likelihood are left out
 _FAINT = 1e-10
-# tokens of a table after which its likelihood is scaled, lest it vanish
+# number of tokens after which the likelihood of a table is rescaled, to prevent underflow
 _SCALED = 8
 
 
 def priors_of(mixture: SampleMixture) -> tuple[np.ndarray, np.ndarray]:
-    """Return omega tau_k, (K, M + 1), and ln pi_k, (K,), with a new cluster if the mixture has one.
+    """Return the pseudo-counts of topics, (K, M + 1), and log weights, (K,), of the clusters.
 
-    For an admixture (HDP, LDA) without a document level, it is v epsilon for all documents.
+    The pseudo-counts are omega tau_k, and the log weights ln pi_k, with a new cluster if the mixture has one. An
+    admixture (HDP, LDA) without a document level has one cluster with the pseudo-counts v epsilon.
     """
     omega = mixture.sample.document_concentration
     if omega == np.inf:
@@ -103,10 +103,10 @@ def _add_topic(prior, n, log_p):
 
 @kernel
 def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, passes, first, last, out):
-    """Fill in rows first..last of ``out`` (B, K): ln of pi_k p(topics of a document | k), theta summed out.
+    """Write ln pi_k p(topic counts of document j | k), with theta summed out, to rows first..last of ``out`` (B, K).
 
-    Its tokens in each topic are expected given the ``prior`` (M,) after some ``passes``, and rounded; ``priors``
-    (M, K).
+    The topic counts are expected given the pseudo-counts ``prior`` (M,), after ``passes`` updates, and rounded.
+    ``priors`` (M, K) has the pseudo-counts of the clusters.
     """
     n_topics, n_clusters = priors.shape
     tokens, expected, weights = np.empty(n_topics), np.zeros(n_topics), np.empty(n_topics)
@@ -126,7 +126,7 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_weights, pass
 
 
 def _mean_prior(priors: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
-    """Return the mean over clusters of the pseudo-counts (K, M) of topics, with these log weights, (M,)."""
+    """Return the weighted mean over clusters of the pseudo-counts ``priors`` (K, M), (M,)."""
     weights = np.exp(log_weights)
     return np.asarray(weights @ priors / weights.sum())
 
@@ -139,12 +139,12 @@ def choose_clusters(
     threads: int,
     burst_concentration: float = np.inf,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the at most ``CLUSTERS`` clusters that suit each document best by the topics of its words, (B, C) int64.
+    """Return the most plausible clusters of each document, (B, C) int64, and their distances in nats, (B, C) float64.
 
-    The second result, (B, C) float64, is the distance of each from the first in nats.
-
-    ``priors`` (K, M + 1) omega tau_k, ``log_weights`` (K,) ln pi_k, ``psi`` (U, M + 1). Words that repeat count by
-    their expected draws.
+    At most ``CLUSTERS`` clusters are chosen, by the expected topic counts of the document. The distance of a cluster is
+    its difference in log probability to the best cluster. Repeated words count by their expected number of draws.
+    ``priors`` (K, M + 1) is omega tau_k, ``log_weights`` (K,) is ln pi_k, and ``psi`` (U, M + 1) has the probability of
+    each word in each topic.
     """
     mean = _mean_prior(priors, log_weights)
     cells = expected_draws(block.arrays, psi, mean, burst_concentration)
@@ -157,7 +157,7 @@ def choose_clusters(
     in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.check())
     chosen = np.ascontiguousarray(np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS])
     fitting = np.take_along_axis(out, chosen, axis=1)
-    with np.errstate(invalid="ignore"):  # where all are -inf
+    with np.errstate(invalid="ignore"):  # all may be -inf
         return chosen, fitting[:, :1] - fitting
 
 
@@ -173,14 +173,13 @@ def log_likelihood(
 ) -> np.ndarray:
     """Return ln of the mean over samples of estimates of p(w_j), (B,) float64.
 
-    ``kernel`` is one of :mod:`mc2core.posterior.perplexity_kernels`.
-
-    Only the clusters of :func:`choose_clusters` are used. The first gets the draws of ``settings`` (draws or particles,
-    passes or moves) divided by the square root of the number of samples, whose errors cancel. The others get fewer
-    draws the less plausible they are (``SLACK``), because they contribute little. exp of the result is unbiased for the
-    sum over these clusters for any number of draws, even below one
-    (:func:`mc2core.posterior.perplexity_kernels.start`). Without the other clusters, the result can only be
-    lower. ``done`` is called with the number of completed documents, for each sample.
+    ``kernel`` is an estimator of :mod:`mc2core.posterior.perplexity_kernels`. ``settings`` are its number of draws (or
+    particles) and of passes (or moves). Only the clusters of :func:`choose_clusters` are used; leaving out the other
+    clusters can only lower the result. The best cluster gets the number of draws divided by the square root of the
+    number of samples, because errors of samples cancel. Less plausible clusters get fewer draws (``SLACK``), because
+    they contribute little. exp of the result is unbiased for the sum over the used clusters for any number of draws,
+    even below one (:func:`mc2core.posterior.perplexity_kernels.start`). After each chunk of documents of a sample,
+    ``done`` is called with the number of documents.
     """
     buffers, (of_one, passes) = Buffers(), settings
     most_draws = max(1.0, of_one / math.sqrt(len(mixtures)))
@@ -192,7 +191,7 @@ def log_likelihood(
         psi, log_scale = mixture.likely(block.emitted, room)
         b = mixture.sample.burst_concentration
         chosen, behind = choose_clusters(block, priors, log_weights, psi, threads, b)
-        # the kernel finds documents without a finite weight
+        # the kernel detects documents without a finite weight
         draws = np.nan_to_num(most_draws * np.exp(-behind / slack), nan=most_draws)
         names = (f"perplexity.{name}.cluster.{k}" for k in range(len(priors)))
         keys = np.array([streams.key(seed, one, mixture.number) for one in names])
@@ -211,7 +210,7 @@ def log_likelihood(
 # -- the cluster of a document --------------------------------------------------------------------------------------
 @inner_kernel(fastmath=kernels.SUMS)
 def _weigh_met(psi, row, met, n_met, n_m):
-    """Sum of psi[row, m] n_m over the topics that the document's tokens have."""
+    """Return the sum of psi[row, m] n_m over the topics of the document's tokens."""
     total = 0.0
     for place in range(n_met):
         total += psi[row, met[place]] * n_m[met[place]]
@@ -220,12 +219,14 @@ def _weigh_met(psi, row, met, n_met, n_m):
 
 @inner_kernel
 def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, remembered):
-    """Draw the topics of all tokens (-1 for no topic so far), given the document's cluster. Returns the number of
-    topics, or -1 if the weights of a token have no finite positive sum.
+    """Draw the topics of all tokens of a document given its cluster; -1 marks tokens without a topic.
 
-    A topic's weight is psi (n_m + omega tau_km). The first part is summed over the topics that the document has
-    (``tokens_of``: their numbers, those that are met, and where each stands there), the second, ``prior``, once for
-    each word and cluster: ``remembered`` holds the cluster that a word was weighed under, totals, and sums over blocks.
+    The weight of a topic is psi (n_m + omega tau_km). The sum of psi n_m is computed over the topics in use, and the
+    sum of psi omega tau_km once per word and cluster. ``tokens_of`` has the number of tokens of each topic, the list of
+    topics in use, and the position of each topic in this list. ``remembered`` caches the sums of each word: the cluster
+    for which they hold, totals, and sums over blocks of topics.
+
+    Returns the number of topics in use, or -1 if the weights of a token have no finite positive sum.
     """
     n_m, met, place_of = tokens_of
     weighed, totals, sums = remembered
@@ -267,11 +268,12 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
 
 @inner_kernel
 def _seat(state, topic, prior, tables_of, seats):
-    """Assign the tokens of each topic to tables by the Chinese restaurant process of concentration ``prior`` (M,);
-    returns the number of tables.
+    """Assign tokens to tables, and return the number of tables.
 
-    ``tables_of``: (M,) the newest table of each topic and its tokens so far, overwritten. ``seats``: (N,) the table of
-    each token; of each table the next older one of its topic (-1: none), its tokens, and its first one.
+    The tokens of topic m are assigned by a Chinese restaurant process with concentration ``prior[m]``. ``tables_of``
+    are work arrays (M,): the newest table and the number of assigned tokens of each topic. ``seats`` are the results,
+    (N,) each: the table of each token, and for each table the next older table of its topic (-1 for none), its number
+    of tokens, and its first token.
     """
     newest, n_seated = tables_of
     table, older, size, first = seats
@@ -305,9 +307,9 @@ def _multiply(likely, s, psi, row):
 
 @inner_kernel
 def _gather(token, table, shared, psi, ones, sums, likely, held):
-    """Fill ``likely`` (S, M) with the likelihood of the tokens at each table under each topic, up to a factor.
+    """Write the likelihood of the tokens at each table under each topic, up to a factor, to ``likely`` (S, M).
 
-    ``shared``: the row of each table, -1 where it has one token. ``held`` (S,) is overwritten.
+    ``shared`` is the row of each table in ``likely``, or -1 if the table has one token. ``held`` (S,) is a work array.
     """
     held[:] = 0
     for i in range(token.size):
@@ -335,7 +337,7 @@ def _add_four(likely, s, m, by_topic, out):
 
 @inner_kernel
 def _log_weights(likely, s, ones, sums, by_topic, out):
-    """Fill in ``out`` (K,): ln of the sum over topics of ``likely[s]`` and each cluster's prior."""
+    """Write ln of the sum over topics of ``likely[s]`` times the prior of each cluster to ``out`` (K,)."""
     bound = _FAINT * kernels.weigh(likely, s, ones, sums)
     out[:] = 0.0
     for b in range(sums.size):
@@ -354,8 +356,8 @@ def _add(logs, log_p):
 
 @inner_kernel
 def _list_tokens(indices, counts, begin, end):
-    """Return, for each token of cells ``begin`` to ``end`` - 1, the row of its word in psi, and the word's place in the
-    document."""
+    """Return the row in psi and the position in the document of the word of each token of cells ``begin`` to ``end`` -
+    1."""
     n_tokens = counts[begin:end].sum()
     token, word, i = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), 0
     for position in range(begin, end):
@@ -369,7 +371,7 @@ def _list_tokens(indices, counts, begin, end):
 def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic, sums, alone, is_known, log_p):
     """Add the log likelihood of the tables under each cluster to ``log_p``, with the topics of tables summed out.
 
-    ``sums`` are 1 of every topic, room for sums of blocks, and for logarithms.
+    ``sums`` are a vector of ones (M,), and work arrays for sums over blocks of topics and for logarithms.
     """
     ones, own_sums, logs = sums
     for t in range(n_tables):
@@ -386,7 +388,7 @@ def _weigh_clusters(n_tables, shared, opened, token, word, psi, likely, by_topic
 
 @inner_kernel
 def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, likely, by_cluster, own_sums, remembered):
-    """Draw the topic of each table given cluster ``number``, left in ``opened``."""
+    """Draw the topic of each table given the cluster ``number``, and write it to ``opened``."""
     weighed, totals, sums = remembered
     prior, slot = by_cluster[number], number % weighed.shape[0]
     for t in range(n_tables):
@@ -402,7 +404,7 @@ def _draw_topics(state, number, n_tables, shared, opened, token, word, psi, like
 
 @inner_kernel
 def _mix(log_weights, rows, mean):
-    """Write the mean of rows to ``mean``, weighted by weights with these logarithms."""
+    """Write the mean of ``rows``, weighted by exp(``log_weights``), to ``mean``."""
     mean[:] = 0.0
     for k in range(log_weights.size):
         share = exp(log_weights[k])
@@ -412,7 +414,7 @@ def _mix(log_weights, rows, mean):
 
 @inner_kernel
 def _exponentiate(log_p, p):
-    """Write exp of ``log_p`` minus its maximum to ``p``; returns the sum."""
+    """Write exp of ``log_p`` minus its maximum to ``p``, and return the sum of ``p``."""
     top, total = log_p.max(), 0.0
     for k in range(p.size):
         p[k] = exp(log_p[k] - top)
@@ -423,7 +425,7 @@ def _exponentiate(log_p, p):
 
 @inner_kernel
 def _pick(u, p):
-    """Return the index on which ``u`` falls, drawn uniformly below the sum of ``p``."""
+    """Return the index whose interval contains ``u``, for consecutive intervals of lengths ``p``."""
     for k in range(p.size):
         if u < p[k]:
             return k
@@ -433,15 +435,16 @@ def _pick(u, p):
 
 @kernel
 def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt, key, first, last, out):
-    """Compute P(z_j | w_j) of rows first..last of ``out`` (B, K), initially 0, by a chain per document; NaN if a word
-    is impossible.
+    """Write P(z_j | w_j), estimated by one chain per document, to rows first..last of ``out`` (B, K).
+
+    ``out`` is initially 0. A row is NaN if a word of the document is impossible.
 
     ``block``: indptr, indices, counts, words.
     ``psi``: (U, M); M is a multiple of the block of topics.
     ``by_cluster``, ``by_topic``: omega tau, of shape (K, M) and (M, K).
     ``log_prior``: (B, K); the exponentials of each row sum to 1.
-    ``sweeps``: (first, most). The chain stops after ``first`` sweeps if all clusters except the likeliest together
-    have a probability below ``doubt``; otherwise it runs ``most`` sweeps.
+    ``sweeps``: (first, most). The chain stops after ``first`` sweeps if all clusters except the likeliest have a total
+    probability below ``doubt``. Otherwise it runs ``most`` sweeps.
     """
     indptr, indices, counts, words = block
     n_clusters, n_topics = by_cluster.shape
@@ -461,14 +464,14 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
         topic, shared = np.full(n_tokens, -1), np.empty(n_tokens, np.int64)
         table, older, opened = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64)
         size = np.empty(n_tokens)
-        # for a word that is alone at its table, when this first occurs
+        # log weights of words that are alone at their table, computed on first use
         alone, is_known = np.empty((n_words, n_clusters)), np.zeros(n_words, np.bool_)
         n_slots = max(1, min(n_clusters, _REMEMBERED // (n_words * n_blocks + 1)))
         weighed = np.full((n_slots, n_words), -1)
         totals = np.empty((n_slots, n_words))
         sums = np.empty((n_slots, n_words, n_blocks))
         n_m[:] = 0.0
-        _mix(log_prior[j], by_cluster, mean)  # which the first sweep meets
+        _mix(log_prior[j], by_cluster, mean)  # prior of the first sweep
         prior, number, kept = mean, n_clusters, 0
         enough, most = (sweeps[0], sweeps[1]) if n_tokens > 0 else (1, 1)
         for sweep in range(most):
@@ -496,7 +499,7 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
                 if sweep + 1 == enough and out[j].max() > (1.0 - doubt) * kept:
                     break
             before, number = number, _pick(streams.uniform(state) * total, p)
-            if number == before:  # the tables may keep their topics: each way is as likely as back
+            if number == before:  # keeping the topics leaves the distribution invariant
                 continue
             prior = by_cluster[number]
             _draw_topics(
@@ -515,9 +518,9 @@ def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt,
 class ClusterChains:
     """Computes P(z_j = k | w_j) for the clusters of a sample with a document level.
 
-    A Markov chain for each document draws the topics of its tokens given its cluster, the seating at tables, and the
-    cluster given the seating. The mean of its probabilities converges to the exact ones with the number of sweeps. If
-    probabilities are averaged over ``n_samples``, each has fewer sweeps, because errors cancel.
+    A Markov chain per document draws the topics of its tokens given its cluster, the assignment to tables, and the
+    cluster given the tables. With more sweeps, the mean of the drawn probabilities converges to the exact probability.
+    If probabilities are averaged over ``n_samples`` samples, fewer sweeps are made per sample, because errors cancel.
     """
 
     def __init__(self, sample: Sample, n_samples: int = 1) -> None:
@@ -533,11 +536,10 @@ class ClusterChains:
         self._priors = by_cluster, by_topic
 
     def probabilities(self, corpus: Corpus, log_prior: np.ndarray, threads: int) -> np.ndarray:
-        """Return the probabilities of clusters, (J, K) float64, given the logarithm of their prior, ``log_prior`` (J,
-        K).
+        """Return the probability of each cluster for each document, (J, K) float64, given log prior probabilities.
 
-        Random streams are keyed by seed 0 and the words of the document, so its row depends neither on other documents
-        nor on ``threads``. The row of a document with probability 0 is NaN.
+        Random streams are keyed by seed 0 and the words of the document. The row of a document therefore depends
+        neither on other documents nor on ``threads``. The row of a document with probability 0 is NaN.
         """
         log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
         key, n_clusters = streams.key(0, "prediction"), self._priors[0].shape[0]

@@ -1,7 +1,7 @@
-"""Hierarchy: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
+"""The hierarchy of a fit: clusterings of the fitted documents with every number of clusters from K down to 1.
 
-:mod:`mc2core.posterior.descent` computes it. In a cut, each document is in the cluster that is likeliest by the
-samples.
+:mod:`mc2core.posterior.descent` computes the hierarchy. A cut is the clustering with a given number of clusters, in
+which each document is in its likeliest cluster.
 """
 
 from __future__ import annotations
@@ -26,51 +26,58 @@ CUTS = "recommended", "broad", "fine", "all"
 MAX_CELLS = 1 << 27
 """Largest number of cells (8 bytes each) of the table of topics or words (and names in contexts) by clusters."""
 MIN_SCALE = 50
-"""For one chain, ln n is divided by the logarithm of the number of clusters, or of this if it is larger."""
+"""Smallest number of clusters K that is used in the criterion for one chain (:func:`recommend`)."""
 HALF = 0.5
-"""Smallest share of the largest gain in score for a recommended clustering: chains easily agree on few clusters."""
+"""Smallest gain in score of a recommended clustering, as a share of the largest gain. Without this bound, few clusters
+would be recommended, because chains easily agree on few clusters."""
 TIE = 0.9
 """Share of the highest agreement above which agreement counts as equally high (docs/notes/recommended.md)."""
 STEP = 3.0
 """Smallest ratio of the gain by the last cluster of a broad clustering to the gain by any further cluster."""
 MIN_AGREEMENT = 0.7
 """Agreement below which chains count as different."""
-_BLOCK = 1 << 14  # documents whose probabilities are averaged at a time
+_BLOCK = 1 << 14  # number of documents whose probabilities are averaged together
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Clusterings at every size n from K to 1. Each one but the first is made from the previous: merge, then move.
+    """Clusterings of the fitted documents with every number of clusters n from K to 1.
+
+    The clustering with n clusters is computed from the clustering with n + 1 clusters: two clusters are merged, and
+    then documents may move to other clusters.
 
     Attributes
     ----------
     cluster : (J,) int32
-        Clusters of the fit, 0..K-1, none empty; -1 for documents without a cluster, here and in every cut.
+        Cluster of each document in the clustering with K clusters, from 0, without empty clusters. Documents without a
+        cluster have -1, also in every cut.
     joined : (K - 1, 2) int32
-        Step i merges the second cluster into the first, which keeps its number; K - 1 - i clusters remain.
+        Clusters that each step merges. Step i merges the second cluster into the first, which keeps its number. K - 1 -
+        i clusters remain.
     start : (K,) int64
         ``start[i]:start[i + 1]`` are the moves of step i in ``document`` and ``to``.
     document, to : (N,) int32
-        Documents, and the clusters to which they move.
+        The moved document, and the cluster to which it moves, for each of the N moves.
     scores : (K,) float64
-        Log marginal likelihood of the clustering of size n, in nats, at index n - 1.
+        Log marginal likelihood of the clustering with n clusters, in nats, at index n - 1.
     agreement : (K,) float64
-        At index n - 1, the mean adjusted Rand index between the clusterings of size n (:meth:`at`) of pairs of chains;
-        for one chain, between this one and those made from single samples. A chain or sample with fewer clusters keeps
-        all of them. NaN if there is one sample.
+        At index n - 1, the mean adjusted Rand index between the clusterings with n clusters (:meth:`at`) of pairs of
+        chains. For one chain, this clustering is compared with clusterings from single samples. If a chain or sample
+        has fewer than n clusters, all its clusters are used. The agreement is NaN if there is only one sample.
     recommended : int
-        Recommended number of clusters (:func:`recommend`); K if the model fixes the number.
+        Recommended number of clusters (:func:`recommend`); K if the model fixes the number of clusters.
     samples : sequence of (J,) int32
-        Clusters of the documents in each sample, by which :meth:`cut` assigns documents; empty if there is one sample.
-        They are saved with the posterior, not with the hierarchy.
+        Cluster of each document in each sample, from which :meth:`cut` computes likeliest clusters. The sequence is
+        empty if there is one sample. Samples are saved with the posterior, not with the hierarchy.
     whole : Hierarchy, optional
-        If this is restricted to some documents (:meth:`of_documents`), the hierarchy of all; ``rows`` (n,) are their
-        numbers.
+        If this hierarchy is restricted to some documents (:meth:`of_documents`), the hierarchy of all documents.
+    rows : (n,) int64, optional
+        Indices of these documents in the corpus.
     other : int
         A second number of clusters on which chains agree (:func:`recommend`); 0 if there is none.
     merged : tuple of ints
-        If clusters were merged by hand (:meth:`merged_by_hand`), the recommended cluster that each cluster of the
-        clustering before has become; otherwise empty.
+        If clusters were merged by hand (:meth:`merged_by_hand`), the new number of each earlier recommended cluster;
+        otherwise empty.
     """
 
     cluster: np.ndarray
@@ -90,19 +97,19 @@ class Hierarchy:
 
     @property
     def n_clusters(self) -> int:
-        """Number K of clusters."""
+        """Number of clusters K of the largest clustering."""
         return len(self.scores)
 
     @property
     def other_name(self) -> str:
-        """Name of the clustering of size ``other``, "broad" or "fine"."""
+        """Name of the clustering with ``other`` clusters: "broad" or "fine"."""
         return "broad" if self.other < self.recommended else "fine"
 
     def size_of(self, cut: int | str) -> int:
-        """Return the number of clusters of a cut: a number, or a name of :data:`CUTS`.
+        """Return the number of clusters of ``cut``, which is a name in :data:`CUTS` or the number itself.
 
-        The broad and the fine clustering are the smaller and the larger of ``recommended`` and ``other``; if there is
-        no other, both are the recommended one. Raises ValueError if there is no such name.
+        The broad clustering has the smaller of the numbers ``recommended`` and ``other``, and the fine clustering the
+        larger. If ``other`` is 0, both equal the recommended clustering. Raises ValueError if the name does not exist.
         """
         if not isinstance(cut, str):
             return cut
@@ -111,7 +118,7 @@ class Hierarchy:
         return dict(zip(CUTS, sizes, strict=True))[choice("cut", cut, CUTS)]
 
     def cut(self, size: int) -> np.ndarray:
-        """Return the cluster of each document in the cut of ``size`` clusters, (J,) int32; -1 for none.
+        """Return the cluster of each document in the cut into ``size`` clusters, (J,) int32; -1 for none.
 
         If there are several samples and ``size`` is below K, each document is in its likeliest cluster
         (:meth:`probability`). Clusters are numbered from 0 in order of decreasing size. Raises ValueError unless
@@ -137,8 +144,8 @@ class Hierarchy:
     def probability(self, size: int) -> np.ndarray | None:
         """Return the probability of each cluster of the cut for each document, (J, size) float64; rows sum to 1.
 
-        In each sample, the documents that are in one cluster with a document are distributed over the clusters that the
-        merges and moves have made (:meth:`at`). The result is the mean of these distributions. It is None if there is
+        In a sample, the distribution of a document is the distribution over the clusters of :meth:`at` of all documents
+        in its cluster. The result is the mean of these distributions over the samples. The result is None if there is
         one sample, or if samples have too many clusters.
         """
         if self.whole is not None:
@@ -162,7 +169,7 @@ class Hierarchy:
     def merged_by_hand(self, clusters: Sequence[int]) -> Hierarchy:
         """Return the hierarchy with ``clusters`` (numbers from 0) of the recommended clustering merged into one.
 
-        The result takes the place of the cut with this number of clusters, whose agreement is then NaN. Other cuts do
+        The merged clustering replaces the cut with the same number of clusters, and its agreement is NaN. Other cuts do
         not change. Raises ValueError if the numbers are invalid, or if documents were added by an update.
         """
         size = self.recommended
@@ -187,21 +194,24 @@ class Hierarchy:
         return 0 < cells <= MAX_CELLS and int(numbers.min()) >= 0
 
     def at(self, size: int) -> np.ndarray:
-        """Return :meth:`cut` with the cluster numbers of the fit that remain after the merges (``joined``)."""
+        """Return the clustering with ``size`` clusters by merges and moves alone, (J,) int32.
+
+        Clusters have the numbers that remain of ``cluster`` after the merges (``joined``).
+        """
         if not 1 <= size <= self.n_clusters:
             raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
         step = self.n_clusters - size
         cluster, end = self.cluster.copy(), self.start[step]
-        cluster[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
+        cluster[self.document[:end]] = self.to[:end]  # the last move of a document counts
         joined = np.arange(self.n_clusters)
         for first, second in self.joined[:step][::-1].tolist():
             joined[second] = joined[first]
         return np.where(cluster < 0, -1, joined[cluster]).astype(np.int32)
 
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
-        """Return the clusterings restricted to the documents ``rows`` (ascending); some clusters may be empty.
+        """Return the hierarchy restricted to the documents ``rows`` (ascending); some clusters may be empty.
 
-        Scores are the scores of all documents, scaled to this number.
+        Scores are the scores of all documents, multiplied by the share of the documents in ``rows``.
         """
         position = np.searchsorted(rows, self.document)
         moves = np.flatnonzero(rows[np.minimum(position, len(rows) - 1)] == self.document)
@@ -217,12 +227,16 @@ class Hierarchy:
         )
 
     def table(self) -> pd.DataFrame:
-        """Return one row per size, from 1 to K.
+        """Return a table with one row per number of clusters, from 1 to K.
 
-        The columns are clusters; log_marginal, in nats per document; loss, the decrease of log_marginal from one more
-        cluster (negative if moving documents gains more than merging loses); moved, the share of documents that the
-        moves of this step put into another cluster; agreement; recommended, "yes" at :attr:`recommended`; and if there
-        are a broad and a fine clustering, level, which is "broad" or "fine" at these.
+        The columns are:
+
+        - clusters; log_marginal (in nats per document); agreement;
+        - loss, the decrease of log_marginal from the clustering with one more cluster (negative if moving documents
+          gains more than merging loses);
+        - moved, the share of documents that moved to another cluster after the merge;
+        - recommended, "yes" for the recommended clustering;
+        - level, "broad" or "fine" for the broad and the fine clustering, if both are not the recommended clustering.
         """
         import pandas as pd
 
@@ -241,12 +255,12 @@ class Hierarchy:
             table["level"] = ""
             for level in ("broad", "fine"):
                 table.loc[self.size_of(level) - 1, "level"] = level
-        if self.merged:  # the numbers are of the clustering in whose place it is
+        if self.merged:  # the values belong to the clustering that the merged clustering replaced
             table.loc[self.recommended - 1, ["log_marginal", "loss", "moved"]] = np.nan
         return table
 
     def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-        """Return the distribution of the documents of each ``cluster`` (J,) over the cut, (n_clusters, size) float64.
+        """Return the distribution over the cut of the documents in each ``cluster`` (J,), (n_clusters, size) float64.
 
         Rows sum to 1. A cluster without documents has the distribution of all documents.
         """
@@ -254,9 +268,9 @@ class Hierarchy:
 
 
 def _mean_shares(samples: Sequence[np.ndarray], labels: np.ndarray, size: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield blocks of documents with (B, size) mean shares.
+    """Yield blocks of documents with their probabilities of the clusters ``labels`` (J,), (B, size).
 
-    The share of one of the clusters ``labels`` (J,) is computed in the document's cluster, and averaged over samples.
+    The probability of a label is its share of the documents in the document's cluster, averaged over samples.
     """
     tables = []
     for cluster in samples:
@@ -272,7 +286,7 @@ def _mean_shares(samples: Sequence[np.ndarray], labels: np.ndarray, size: int) -
 
 
 def _find_likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], labels: np.ndarray, size: int) -> np.ndarray:
-    """Return (J,) int64: the likeliest of the clusters ``labels`` (J,) for each document; of equal ones, its own.
+    """Return the likeliest cluster of each document, (J,) int64; among ties, its cluster in ``labels`` (J,).
 
     ``mean_shares`` are the blocks of :func:`_mean_shares`. A cluster that would lose all of its documents keeps them.
     """
@@ -287,18 +301,19 @@ def _find_likeliest(mean_shares: Iterable[tuple[slice, np.ndarray]], labels: np.
 
 
 def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tuple[int, int]:
-    """Return the recommended number of clusters, 1 if more clusters explain nothing, and the other one, 0 if none.
+    """Return the recommended number of clusters, and a second number of clusters, or 0 if there is none.
 
-    ``scores`` and ``agreement`` are those of :class:`Hierarchy`. E_n is the gain in score of n clusters over one, as a
-    share of the largest gain. For several chains (``are_chains``), the recommended number is the largest one on which
-    chains agree as well as on any: of the sizes with E_n of at least ``HALF``, the largest whose agreement is at least
-    ``TIE`` times the highest. The samples of one chain agree at any n, so for one chain the result maximises E_n - ln n
-    / ln max(K, ``MIN_SCALE``).
+    ``scores`` and ``agreement`` are as in :class:`Hierarchy`. Let E_n be the gain in score of n clusters over one
+    cluster, divided by the largest gain. One cluster is recommended if more clusters do not raise the score.
 
-    The other number differs by a factor of two or more, and chains agree on it by ``MIN_AGREEMENT``. It is smaller if
-    there is an edge among those n on which chains also agree as well as on any: the largest at which the last cluster
-    explains ``STEP`` times as much as any further one would, or else at which chains agree more than on n + 1.
-    Otherwise, it is the largest n of all.
+    With several chains (``are_chains``), candidates are the numbers n with E_n of at least ``HALF`` and an agreement of
+    at least ``TIE`` times the highest agreement. The largest candidate is recommended. Samples of one chain agree at
+    any n, so with one chain, the recommended number maximises E_n - ln n / ln max(K, ``MIN_SCALE``).
+
+    The second number differs from the recommended number by a factor of at least two, and has an agreement of at least
+    ``MIN_AGREEMENT``. If possible, it is a smaller candidate: the largest whose last cluster gains at least ``STEP``
+    times as much as any further cluster, or else the largest after which agreement drops. Otherwise, it is the largest
+    number with this agreement.
     """
     explained = scores.max() - scores[0]
     if not explained > 0.0:
@@ -323,9 +338,9 @@ def recommend(scores: np.ndarray, agreement: np.ndarray, are_chains: bool) -> tu
 
 
 def by_size(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the rank of each cluster by size, (n_clusters,) int64, from 0 for the largest; ties keep their order.
+    """Return the rank of each cluster by size, (n_clusters,) int64. The largest cluster has rank 0; ties keep order.
 
-    ``cluster`` (J,) has the cluster of each document, or -1 for none.
+    ``cluster`` (J,) is the cluster of each document, or -1 for none.
     """
     sizes = np.bincount(cluster[cluster >= 0], minlength=n_clusters)
     number = np.empty(n_clusters, np.int64)
@@ -354,12 +369,15 @@ def pack_hierarchy(hierarchy: Hierarchy) -> dict[str, np.ndarray]:
 
 
 def unpack_hierarchy(arrays: Mapping[str, np.ndarray], n_documents: int) -> Hierarchy | None:
-    """Return the hierarchy of :func:`pack_hierarchy`, or None. Raises ValueError if the arrays are invalid."""
+    """Return the hierarchy from the arrays of :func:`pack_hierarchy`, or None if there are no such arrays.
+
+    Raises ValueError if the arrays are invalid.
+    """
     stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
     if not stored:
         return None
     try:
-        stored.setdefault("other", np.array(0))  # files that were written before it was there
+        stored.setdefault("other", np.array(0))  # older files do not have it
         stored.setdefault("merged", np.zeros(0, np.int64))
         optional = {"other": Stored("i", ""), "merged": Stored("i", "B", below="K")}
         sizes = check_arrays(stored, _DESCRIBED | optional, {"J": n_documents})

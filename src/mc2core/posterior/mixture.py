@@ -1,4 +1,4 @@
-"""Likelihood of blocks of documents under a sample, with clusters and topics summed out."""
+"""Likelihood of blocks of documents under a sample, with topics summed out."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.contents import relative_densities
 from mc2core.posterior.sample import Sample
 
-# cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
+# largest number of cells of a temporary table (documents, or words, by clusters or topics): 32 MB of float64
 _CELLS = 1 << 22
 
 _MAX_DOCUMENTS = 1 << 13
 
 
 class Block:
-    """A block of documents over their distinct words.
+    """A block of documents with their distinct words.
 
-    ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
-    the (B, U) CSR of their counts, ``by_word`` the same as CSC. ``emitted`` are the words or, for a corpus of
-    observations, these (U, D), as :meth:`SampleMixture.likely` takes them.
+    ``rows`` (B,) are the indices of the documents, and ``words`` (U,) the columns of the distinct words in the corpus.
+    ``counts`` (B, U) CSR and ``by_word`` (the same as CSC) are the word counts. ``emitted`` is the argument of
+    :meth:`SampleMixture.likely`: ``words`` or, for a corpus of observations, the observations (U, D).
     """
 
     def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
@@ -46,7 +46,10 @@ class Block:
 
 
 def blocks(corpus: Corpus, n_clusters: int, most: int = _MAX_DOCUMENTS) -> list[np.ndarray]:
-    """Split the documents into blocks of at most ``most``, so that a table of documents by clusters stays small."""
+    """Split the documents into blocks of at most ``most`` documents, so that tables of documents by clusters are small.
+
+    Returns the row numbers of each block.
+    """
     size = max(1, min(most, _CELLS // max(n_clusters, 1)))
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
 
@@ -54,9 +57,10 @@ def blocks(corpus: Corpus, n_clusters: int, most: int = _MAX_DOCUMENTS) -> list[
 def in_chunks(
     run: Callable[[int, int], None], n_documents: int, threads: int, size: int, done: Callable[[float], None]
 ) -> None:
-    """Call ``run(first, last)`` for chunks of ``size`` documents on threads; each call writes only to its documents.
+    """Call ``run(first, last)`` for chunks of ``size`` documents on several threads.
 
-    ``done`` is called with the number of documents of each chunk.
+    A call must write only results of its own documents. After each chunk, ``done`` is called with its number of
+    documents.
     """
 
     def run_chunk(start: int) -> int:
@@ -70,17 +74,15 @@ def in_chunks(
 
 
 class SampleMixture:
-    """A sample as a mixture over its clusters, and these as mixtures over topics.
+    """A sample as a mixture of clusters, each of which is a mixture of topics.
 
-    Topics are the M topics that are not uniform and, as topic M, all that are uniform over words together.
+    The M topics that are not uniform over words are followed by one uniform topic, which represents all unused topics
+    and topics without words. Merging equal topics is exact, because sums of components of a Dirichlet are Dirichlet.
+    If topics emit observations, the last topic is a new topic.
 
-    The last topic represents the unused topics and the topics without words. Merging equal topics is exact, because
-    sums of components of a Dirichlet are Dirichlet.
-
-    Attributes are ``log_weights`` (K,) and ``tau`` (K, M + 1), which is sparse if it is sparse in the sample. If
-    ``seed`` is given and the sample has mass for a new cluster, this is row K, with proportions drawn from their prior
-    Dir(v epsilon). ``alpha`` (M + 1,) is v epsilon. If topics emit observations, these replace words, and the last
-    topic is a new one.
+    Attributes are the log weights of clusters, ``log_weights`` (K,), their topic proportions, ``tau`` (K, M + 1), and
+    ``alpha`` (M + 1,), which is v epsilon. ``tau`` is sparse if it is sparse in the sample. If ``seed`` is given and
+    the sample has mass for a new cluster, the last row is a new cluster, with proportions drawn from Dir(v epsilon).
     """
 
     def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:
@@ -96,7 +98,7 @@ class SampleMixture:
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
         uneven = np.full(len(high), sample.contents is not None) | (high > low)
-        # sorted by words, because some words are requested at a time
+        # transposed, because rows of some words are requested at a time
         part = table[uneven].T
         self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part, np.float64)
         self._totals = totals[uneven]
@@ -120,7 +122,7 @@ class SampleMixture:
             with np.errstate(divide="ignore"):  # if this weight is 1, every document has its own cluster
                 known_clusters = np.log1p(-sample.new_cluster_weight)
             self.log_weights = np.append(self.log_weights + known_clusters, new)
-            new_row = self._new_cluster(seed)[None, :]  # vstack of SciPy 1.13 takes no vector
+            new_row = self._new_cluster(seed)[None, :]  # vstack of SciPy 1.13 does not accept vectors
             self.tau = (
                 sp.csr_matrix(sp.vstack([self.tau, new_row]))
                 if sp.issparse(self.tau)
@@ -136,25 +138,24 @@ class SampleMixture:
         return proportions
 
     def likely(self, emitted: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the probability or density of words or (U, D) observations in each topic, (U, M + 1), up to factors.
+        """Return the probability (density) of each word (observation) in each topic, up to factors, (U, M + 1).
 
-        The logarithms of the factors, (U,), are the second result. The first is written to ``out`` if it is given.
-
-        For words, these are :meth:`words` and 0. Densities, which may exceed the range of float64, are relative to the
-        highest.
+        The second result, (U,), is the logarithm of the factors. For words, the factors are 1 (:meth:`words`). For
+        observations ``emitted`` (U, D), the first result is the density divided by the highest density, because
+        densities may exceed the range of float64. The first result is written to ``out`` if given.
         """
         if self.sample.contents is None:
             return self.words(emitted, out), np.zeros(len(emitted))
         return relative_densities(self.sample.contents.log_densities(emitted), out)
 
     def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Return the probability of words in each topic, the last one 1/V, (U, M + 1) float64, in ``out`` if given."""
+        """Return the probability of each word in each topic (1 / V in the last), (U, M + 1), in ``out`` if given."""
         psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
         topics = psi[:, :-1]
         if sp.issparse(self._by_word):
             topics[:] = self._by_word[words].toarray()
         else:
-            np.take(self._by_word, words, axis=0, out=topics, mode="clip")  # "raise" would go by a copy
+            np.take(self._by_word, words, axis=0, out=topics, mode="clip")  # the default mode makes a copy
         topics += self.sample.topic_word_prior
         topics /= self._totals
         psi[:, -1] = 1.0 / self.n_words
@@ -182,14 +183,9 @@ class SampleMixture:
 
 
 def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:
-    """Return ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
+    """Return ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji for each document and cluster, (J, K) float64.
 
-    This is ICML14, eq. 1-2, with the topics of tokens summed out. Topics not in use are treated as one topic that is
-    uniform over words.
-
-    Returns
-    -------
-    (J, K) float64
-        In nats; 0 for an empty document.
+    The formula is ICML14, eq. 1-2, with the topics of tokens summed out. The result is in nats, and 0 for an empty
+    document. Unused topics are treated as one topic that is uniform over words.
     """
     return SampleMixture(sample).log_likelihood_of(corpus)

@@ -1,12 +1,12 @@
-"""Held-out likelihood of documents, words only: five estimators that apply to the results of every engine.
+"""Held-out likelihood of the words of documents: five estimators that apply to the results of every engine.
 
     perplexity = exp(- sum_j ln p(w_j) / sum_j N_j)                       (ICML14, A.4; UAI16, 5.3)
 
 With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Results of estimators that
 measure different quantities must not be compared.
 
-The result for a document depends on its own words and contexts, the posterior and the seed, but not on the other
-documents of the corpus or the number of threads. (Matrix products of another size may differ in the last digits.)
+The result for a document depends on its own words and contexts, the posterior and the seed. The result does not depend
+on the number of threads, or on other documents, except for rounding in matrix products of another size.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from mc2core.posterior.posterior import Posterior
 
 IMPORTANCE_DRAWS = 500
-"""Draws of a document's topics for ``importance``."""
+"""Number of draws of a document's topics for ``importance``; with R samples, it is divided by sqrt(R)."""
 IMPORTANCE_PASSES = 20
-"""Updates of the proposal's pseudo-counts for ``importance``."""
+"""Number of updates of the proposal's pseudo-counts for ``importance``."""
 LEFT_TO_RIGHT_PARTICLES = 60
-"""Particles of ``left_to_right``, of one sample; each of R has so many over the square root of R, as of draws."""
+"""Number of particles of ``left_to_right``; with R samples, it is divided by sqrt(R)."""
 LEFT_TO_RIGHT_MOVES = 1
-"""Earlier topics that a particle redraws before each token."""
+"""Number of earlier topics that a particle redraws before each token."""
 ICML14_SMOOTH = 0.1
 """Pseudo-count that ``icml14`` adds to each word of a topic, for any prior of the fit (ICML14, A.4)."""
 
-# documents a thread takes at a time
+# number of documents per task of a thread
 _CHUNK = 16
 # number of documents processed together if random numbers are drawn
 _DRAWN_BLOCK = 256
@@ -90,7 +90,7 @@ def _left_to_right(block: Block, mixtures: list[SampleMixture], stacked: Any, *r
 
 
 def _average_over_samples(estimate: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Return a function that computes ln of the mean over samples of exp(estimate(...)), for each document."""
+    """Return a function that computes ln of the mean over samples of exp(estimate(...)) for each document."""
 
     def average(block: Block, mixtures: list[SampleMixture], *rest: Any) -> np.ndarray:
         total = np.full(len(block.rows), -np.inf)
@@ -102,8 +102,8 @@ def _average_over_samples(estimate: Callable[..., np.ndarray]) -> Callable[..., 
 
 
 def _icml14_sample(sample: Any) -> Any:
-    """Return the sample as in A.4 of the paper: topics are smoothed with its constant, and nothing is reserved for new
-    clusters and topics."""
+    """Return the sample as ICML14, A.4 uses it: topics are smoothed with a constant, and new clusters and topics have
+    no mass."""
     none_new = np.zeros_like(sample.new_topic_weight)
     return replace(sample, topic_word_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
 
@@ -129,23 +129,23 @@ def _icml14(
 
 @dataclass(frozen=True)
 class Estimator:
-    """A way to estimate ln p(w_j).
+    """An estimator of ln p(w_j).
 
     Attributes
     ----------
     name : str
         Name in configuration files and tables.
     description : str
-        One sentence for captions.
+        Description for captions.
     run : callable
-        (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is called
-        with the number of completed documents, for each sample.
+        Function (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. For each
+        sample, ``done`` is called with the number of completed documents.
     of_sample : callable
-        Prepares a sample for ``run``.
+        Function that prepares a sample for ``run``.
     uses_context : bool
-        Whether it uses the contexts of the test documents.
+        Whether the estimator uses the contexts of the test documents.
     takes_document_level : bool
-        Whether it supports models with a document level (a finite document_concentration).
+        Whether the estimator supports models with a document level (a finite document_concentration).
     """
 
     name: str
@@ -196,14 +196,15 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_of(name: str) -> Estimator:
-    """Return the estimator ``name``. Raises ValueError with the nearest name if there is none."""
+    """Return the estimator ``name``. Raises ValueError, with the most similar name, if it does not exist."""
     return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
 
 
 def suited(posterior: Posterior) -> str:
-    """Return the name of the estimator of p(w_j) under the model itself.
+    """Return the name of the recommended estimator of p(w_j) under the model.
 
-    It is ``marginal`` if that is exact, and ``left_to_right`` with a document level and for admixtures (HDP, LDA).
+    The result is ``left_to_right`` with a document level and for admixtures (HDP, LDA). Otherwise the result is
+    ``marginal``, which is then exact.
     """
     has_theta = any(sample.has_document_level or sample.is_admixture for sample in posterior.samples)
     return "left_to_right" if has_theta else "marginal"
@@ -219,30 +220,32 @@ def log_likelihood(
 ) -> np.ndarray:
     """Return ln p(w_j) of every document.
 
-    ``marginal``
-        For MC2: sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, exact for each sample. The proportions of a new cluster are
-        one draw from their prior.
-    ``context``
-        As ``marginal``, with pi_k multiplied by p(x_j | cluster k) and normalised: the posterior predictive of the
-        document's own context (for a new cluster, the prior predictive). This estimates ln p(w_j | x_j). Without
-        contexts, it equals ``marginal``.
-    ``icml14``
-        The formula of ICML14, A.4 as published: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji],
-        with psi smoothed by :data:`ICML14_SMOOTH`, and with the likeliest z_j and l_ji given the document's words. (The
-        paper does not say how these are estimated.) The other topics of a token are left out, so this is not a
-        probability of a document. The perplexity is above that of ``marginal``, and cannot be compared with that of any
-        other estimator.
-    ``importance``, ``left_to_right``
-        Monte Carlo estimators of Wallach et al. 2009, unbiased for p(w_j). The proportions of a document are theta_j ~
-        DP(v, epsilon) over the topics in use and one uniform topic for all others (HDP; LDA if epsilon sums to 1). If
-        theta_j ~ DP(omega, tau_k), the estimate is the sum of pi_k times this integral, with tau_k as prior, over the
-        clusters that matter (:mod:`mc2core.posterior.document_level`). A new cluster has one draw of tau per sample. In
-        the HDP with three levels, every new document is in a new cluster, so its perplexities are too high.
+    The estimators are:
 
-        Both are unbiased, but differ in variance. Proposals of ``importance`` concentrate on one assignment of a
-        document's tokens to topics. If others are likely too, as under a small omega or v, these are rarely drawn and
-        then have large weights, so with finitely many draws most estimates are below p(w_j). ``left_to_right`` tracks
-        several assignments and is the default if ``marginal`` is not exact (:func:`suited`).
+    ``marginal``
+        For MC2, p(w_j) is sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, which is exact for each sample. The proportions of
+        a new cluster are one draw from their prior.
+    ``context``
+        As ``marginal``, with pi_k multiplied by p(x_j | cluster k) and normalised. p(x_j | cluster k) is the posterior
+        predictive of the document's contexts (for a new cluster, the prior predictive). This estimates ln p(w_j | x_j).
+        Without contexts, it equals ``marginal``.
+    ``icml14``
+        The formula of ICML14, A.4 as published: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji].
+        psi is smoothed by :data:`ICML14_SMOOTH`, and z_j and l_ji are the likeliest cluster and topics given the words.
+        (The paper does not specify how z_j and l_ji are estimated.) Other topics of a token are left out, so the result
+        is not a probability. The perplexity is higher than with ``marginal``, and must not be compared with the
+        perplexity of another estimator.
+    ``importance``, ``left_to_right``
+        Monte Carlo estimators of Wallach et al. 2009, unbiased for p(w_j). In the HDP and LDA, the proportions of a
+        document are theta_j ~ DP(v, epsilon) over the topics in use and one uniform topic for all others. With a
+        document level, theta_j ~ DP(omega, tau_k). The estimate is then a sum over plausible clusters k of pi_k times
+        the integral over theta_j (:mod:`mc2core.posterior.document_level`). A new cluster has one draw of tau per
+        sample. In the HDP with three levels, every new document is in a new cluster, so its perplexity is too high.
+
+        The two estimators differ in variance. Proposals of ``importance`` concentrate on one assignment of a document's
+        tokens to topics. If omega or v is small, other assignments are also likely, but they are rarely drawn and then
+        have large weights. With finitely many draws, most estimates are therefore below p(w_j). ``left_to_right``
+        tracks several assignments, and is the default if ``marginal`` is not exact (:func:`suited`).
 
     Parameters
     ----------
@@ -250,18 +253,18 @@ def log_likelihood(
         Documents with the vocabulary of the posterior.
     posterior : mc2core.Posterior
     estimator : str or None
-        A name in ``ESTIMATORS``; None is the result of :func:`suited`.
+        Name of an estimator in ``ESTIMATORS``. By default, :func:`suited` selects the estimator.
     seed : int, at least 0
-        Seed of the random streams, which are keyed by the number of the sample and the words of the document.
+        Seed of the random streams, which are keyed by the index of the sample and the words of the document.
     threads : int
-        Number of threads. The result does not depend on it.
+        Number of threads, on which the result does not depend.
     progress : bool, optional
         Whether to show progress (:func:`mc2core.base.progress.showing`).
 
     Returns
     -------
     (J,) float64
-        In nats; 0 for an empty document, -inf for a document with probability 0.
+        Log likelihoods in nats: 0 for an empty document, -inf for a document with probability 0.
 
     Raises
     ------
@@ -315,9 +318,9 @@ def perplexity(
     threads: int = 1,
     progress: bool | None = None,
 ) -> float:
-    """Return exp(-sum_j ln p(w_j) / sum_j N_j), words only (:func:`log_likelihood`). A uniform model has perplexity V.
+    """Return the perplexity of the words, exp(-sum_j ln p(w_j) / sum_j N_j). A uniform model has perplexity V.
 
-    Raises ValueError as :func:`log_likelihood` does, and if the corpus has no tokens.
+    The arguments and errors are those of :func:`log_likelihood`. Raises ValueError also if the corpus has no tokens.
     """
     if corpus.observations is not None:
         raise ValueError("perplexity needs words; use log_density for observations")
@@ -335,9 +338,10 @@ def log_density(
     threads: int = 1,
     progress: bool | None = None,
 ) -> float:
-    """Return sum_j ln p(x_j) / sum_j N_j of observations, in nats, in the original unit (:func:`log_likelihood`).
+    """Return the mean log density per observation, sum_j ln p(x_j) / sum_j N_j, in nats, in the original unit.
 
-    Raises ValueError as :func:`log_likelihood` does, and if the corpus has words or no observations.
+    The arguments and errors are those of :func:`log_likelihood`. Raises ValueError also if the corpus has words or no
+    observations.
     """
     if corpus.observations is None:
         raise ValueError("log_density needs observations; use perplexity for words")

@@ -1,15 +1,15 @@
 """Compiled estimators of a document's likelihood, for blocks of documents.
 
-Tests compare them with plain versions in NumPy that use the same streams (tests/mc2core/posterior/test_perplexity.py).
-The random stream of a document depends on its words, so its result depends neither on other documents nor on the
-threads.
+Tests compare the kernels with NumPy versions that use the same random streams
+(tests/mc2core/posterior/test_perplexity.py). The random stream of a document is keyed by its words. The result for a
+document therefore depends neither on other documents nor on the threads.
 
-All functions process documents first..last - 1 of a block, which is a CSR matrix over its distinct words: ``indptr``,
-``indices`` into the U rows of ``psi``, and ``counts``. ``psi`` (U, M) float64 has the probability of each word in each
-topic.
+All kernels process documents first..last - 1 of a block. A block is a CSR matrix over its U distinct words: ``indptr``,
+``indices`` into the rows of ``psi``, and ``counts``. ``psi`` (U, M) float64 is the probability of each word in each
+topic, and ``words`` (U,) are the columns of the words in the corpus.
 
-Estimators of p(w_j) use C clusters of each document (:class:`Asked`). ``words`` (U,) are the numbers of the words in
-the corpus. The result is NaN if the weights of a token's topics have no finite sum.
+Estimators of p(w_j) use C clusters of each document (:class:`Asked`). The result is NaN if the weights of a token's
+topics have no finite sum.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _32 = np.uint64(32)
 
 
 class Asked(NamedTuple):
-    """Clusters under which documents are estimated, and by how many draws (:func:`start`)."""
+    """Clusters for which the likelihood of documents is estimated, with their numbers of draws (:func:`start`)."""
 
-    priors: np.ndarray  # (K, M) float64: topics' pseudo-counts of each cluster
-    keys: np.ndarray  # (K,) uint64: of streams
+    priors: np.ndarray  # (K, M) float64: pseudo-counts of topics in each cluster
+    keys: np.ndarray  # (K,) uint64: keys of random streams
     chosen: np.ndarray  # (J, C) int64: clusters of each document
-    draws: np.ndarray  # (J, C) float64
-    b: float = math.inf  # of documents that repeat words
+    draws: np.ndarray  # (J, C) float64: number of draws
+    b: float = math.inf  # burst concentration
 
 
 class Particles(NamedTuple):
-    """Topics of a document's tokens so far, in R particles; which topics one has, and how many tokens each."""
+    """Topics of a document's tokens so far in R particles, and lists of the topics in use with their token counts."""
 
-    topic: np.ndarray  # (R, N) int64
-    n_met: np.ndarray  # (R,) int64: topics that a particle has ...
-    met: np.ndarray  # (R, M) int64: ... these, first ...
-    place_of: np.ndarray  # (R, M) int64: ... and the place of each of them
-    n_of: np.ndarray  # (R, M) float64: tokens of the topic at a place
-    n_drawn: np.ndarray  # (R,) float64: tokens that have a topic; others repeat a word and have -1
+    topic: np.ndarray  # (R, N) int64: topic of each token; -1 for a token that repeats a word
+    n_met: np.ndarray  # (R,) int64: number of topics in use
+    met: np.ndarray  # (R, M) int64: list of the topics in use
+    place_of: np.ndarray  # (R, M) int64: position of each topic in this list
+    n_of: np.ndarray  # (R, M) float64: number of tokens of the topic at each position of the list
+    n_drawn: np.ndarray  # (R,) float64: number of tokens with a topic
 
 
 @inner_kernel
 def seek_document(state, key, words, indices, counts, begin, end):
-    """Set ``state`` to the start of a document's stream, named by a hash of its words and their counts.
+    """Set ``state`` to the start of a document's random stream, which is keyed by a hash of its words and counts.
 
-    The document is ``words[indices[begin:end]]`` (numbers in the corpus), ``counts[begin:end]``.
+    The words are ``words[indices[begin:end]]`` (columns in the corpus), and their counts ``counts[begin:end]``.
     """
     item = np.uint64(0)
     for position in range(begin, end):
@@ -59,20 +59,19 @@ def seek_document(state, key, words, indices, counts, begin, end):
     streams.seek(state, key, item)
 
 
-#: topics whose weights are summed together
+#: number of topics in a block, whose weights are summed together
 BLOCK = 16
-#: sums may be taken in any order: vector code
+#: fast-math flags with which the compiler may reorder sums, so that it can vectorise them
 SUMS = {"contract", "reassoc", "nsz"}
 
 
 @inner_kernel(fastmath=SUMS)
 def weigh(psi, row, prior, sums):
-    """Fill ``sums`` with psi[row] * prior summed over blocks of topics; the last block may be shorter. Returns the
-    total."""
+    """Write the sum of psi[row] * prior over each block of topics to ``sums``, and return the total."""
     total = 0.0
     for b in range(sums.size):
         of_block = 0.0
-        if (b + 1) * BLOCK <= prior.size:  # a loop of known length is vector code
+        if (b + 1) * BLOCK <= prior.size:  # a loop of constant length is vectorised
             for m in range(b * BLOCK, (b + 1) * BLOCK):
                 of_block += psi[row, m] * prior[m]
         else:
@@ -85,7 +84,10 @@ def weigh(psi, row, prior, sums):
 
 @inner_kernel
 def find(psi, row, prior, sums, u):
-    """Return the topic on which ``u`` falls, for weights psi[row] * prior with the ``sums`` of :func:`weigh`."""
+    """Return the topic whose interval contains ``u``, for consecutive intervals of lengths psi[row] * prior.
+
+    ``sums`` are the sums over blocks from :func:`weigh`.
+    """
     b = 0
     while b < sums.size - 1 and u >= sums[b]:
         u -= sums[b]
@@ -95,7 +97,7 @@ def find(psi, row, prior, sums, u):
 
 @inner_kernel
 def _find_in_block(psi, row, prior, b, u):
-    """Return the topic as :func:`find`, given its block b and ``u`` minus the sums of earlier blocks."""
+    """Return the topic of :func:`find`, given its block ``b``, and ``u`` minus the sums of earlier blocks."""
     m, end = b * BLOCK, min((b + 1) * BLOCK, prior.size) - 1
     while m < end and u >= psi[row, m] * prior[m]:
         u -= psi[row, m] * prior[m]
@@ -108,10 +110,10 @@ def _find_in_block(psi, row, prior, b, u):
 
 @inner_kernel
 def start(state, draws, key, words, indices, counts, begin, end):
-    """Set ``state`` to the start of a document's stream; returns how many draws it gets, and their weight.
+    """Set ``state`` to the start of a document's random stream. Return the number of draws, and their weight.
 
-    ``draws`` is rounded up. If it is below one, there is one draw of weight 1 / ``draws`` with probability ``draws``,
-    and otherwise none. The estimate therefore stays unbiased.
+    ``draws`` is rounded up. If ``draws`` is below one, there is one draw of weight 1 / ``draws`` with probability
+    ``draws``, and otherwise no draw. The estimate therefore remains unbiased.
     """
     seek_document(state, key, words, indices, counts, begin, end)
     if draws >= 1.0:
@@ -123,7 +125,7 @@ def start(state, draws, key, words, indices, counts, begin, end):
 
 @inner_kernel
 def _draw(state, cumulative):
-    """Draw an index with weights given by their running sums; an index with weight 0 is never drawn."""
+    """Draw an index with probability proportional to its weight, given the cumulative sums of the weights."""
     target = streams.uniform(state) * cumulative[-1]
     low, high = 0, len(cumulative) - 1
     while low < high:
@@ -137,10 +139,9 @@ def _draw(state, cumulative):
 
 @kernel
 def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
-    """Add to ``out`` (entries,) tau[k, l] psi[w, l] of each entry's likeliest topic l, given its document's cluster k.
+    """Add max_l tau[k, l] psi[w, l] of each entry (document j, word w) to ``out`` (entries,), as in ICML14, A.4.
 
-    Equivalent to ``np.max(tau[cluster[j]] * psi[w])`` for every entry (j, w): ICML14, A.4.
-    ``tau`` (K, M) float64; ``cluster`` (J,) ints. NaN where the weights of a token's topics have no finite sum.
+    k = ``cluster[j]`` is the cluster of the document. ``tau`` is (K, M) float64, and ``cluster`` (J,) int.
     """
     for j in range(first, last):
         proportions = tau[cluster[j]]
@@ -158,11 +159,13 @@ def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
 def importance(indptr, indices, counts, words, psi, asked, passes, first, last, out):
     """Write the log importance-sampling estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) to ``out`` (J, C).
 
-    Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
-    independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighted by
-    p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``, but
-    usually too low: if p(z | w) has several modes, as for small alpha, q covers one of them, and the mass of the others
-    is in rare draws with large weights. :func:`left_to_right` does not need one q for all tokens.
+    The method is that of Wallach et al. 2009, section 4.1, with iterated pseudo-counts. The topics of all tokens are
+    drawn independently from q(m | w), which is proportional to psi_mw (alpha_m + expected number of other tokens of
+    topic m). A draw has weight p(w, z) / q(z), with theta_j integrated out.
+
+    exp(out) is unbiased for any number of ``draws`` and ``passes``, but usually too low. If alpha is small, p(z | w)
+    has several modes, and q covers only one mode. The mass of the other modes is in rare draws with large weights.
+    :func:`left_to_right` does not need one q for all tokens.
     """
     priors, keys, chosen, draws, _ = asked
     n_topics = priors.shape[1]
@@ -186,10 +189,10 @@ def importance(indptr, indices, counts, words, psi, asked, passes, first, last, 
                 for u in range(end - begin):
                     count = counts[begin + u]
                     likely, mine, weights = psi[indices[begin + u]], proposal[u], cumulative[u]
-                    # loops without sums are vector code
+                    # loops without sums are vectorised
                     for m in range(n_topics):
                         expected[m] -= count * mine[m]
-                        # the token itself does not count; rounding must not make a mass negative
+                        # the token itself is not counted; max(), because rounding can give a negative number
                         others = max(expected[m] + (count - 1) * mine[m], 0.0) if sweep > 0 else 0.0
                         weights[m] = (alpha[m] + others) * likely[m]
                     total = 0.0
@@ -230,7 +233,10 @@ def importance(indptr, indices, counts, words, psi, asked, passes, first, last, 
 
 @inner_kernel
 def _resample(state, weights, ancestors):
-    """Resample particles systematically: particle r gets about R weights[r] copies; weights sum to 1."""
+    """Write the source of each of R resampled particles to ``ancestors``, by systematic resampling.
+
+    Particle r gets about R weights[r] copies. The weights sum to 1.
+    """
     n = len(weights)
     position = streams.uniform(state)
     source, reached = 0, weights[0]
@@ -243,8 +249,10 @@ def _resample(state, weights, ancestors):
 
 @inner_kernel
 def _order(state, counts, begin, end, word):
-    """Write each token's place among its document's words to ``word``, in random order. In the original order, equal
-    words would follow each other, and the first topics would not be typical of the document."""
+    """Write the tokens of a document, as indices of its distinct words, to ``word`` in random order.
+
+    In the original order, equal words would be consecutive, and the first topics not typical of the document.
+    """
     n = 0
     for u in range(end - begin):
         for _ in range(counts[begin + u]):
@@ -258,12 +266,12 @@ def _order(state, counts, begin, end, word):
 def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weighed, repeats, work):
     """Redraw the topics of ``moves`` tokens before token n, then draw the topic of token n, in each particle.
 
-    ``rows`` are the rows of ``psi`` for the document's distinct words, ``prior`` the pseudo-counts of topics and their
-    sum, and ``weighed`` the totals and block sums that :func:`weigh` returns for the words. ``repeats`` : b, and the
-    tokens of each word before n. The probabilities of token n go to ``work[0]``.
+    ``rows`` are the rows of ``psi`` for the document's distinct words. ``prior`` has the pseudo-counts of topics and
+    their sum, and ``weighed`` the totals and block sums of :func:`weigh` for each word. ``repeats`` has b, and the
+    number of tokens of each word before token n. The probability of token n in each particle is written to
+    ``work[0]``.
     """
-    # once, not at each use: taking an array out of a tuple, or passing a row as an argument, needs an atomic reference
-    # count, which takes as long as the work
+    # tuples are unpacked once, because taking an array out of a tuple needs an atomic reference count, which is slow
     topic, n_met, met, place_of, n_of, n_drawn = these
     (alpha, total_alpha), (totals, sums) = prior, weighed
     predicted, cumulative = work
@@ -320,7 +328,7 @@ def _draw_topics(state, these, n, particles, moves, word, rows, psi, prior, weig
 
 @inner_kernel
 def _copy(these, source, others, r, n_tokens):
-    """Make particle r of ``others`` that of ``these`` at ``source``."""
+    """Copy particle ``source`` of ``these`` to particle r of ``others``."""
     others.topic[r, :n_tokens] = these.topic[source, :n_tokens]
     others.n_met[r], others.n_drawn[r] = these.n_met[source], these.n_drawn[source]
     for place in range(these.n_met[source]):
@@ -332,17 +340,17 @@ def _copy(these, source, others, r, n_tokens):
 def left_to_right(indptr, indices, counts, words, psi, asked, moves, first, last, out):
     """Write the log left-to-right estimates of p(w_j | psi, theta_j ~ Dirichlet(priors[k])) to ``out`` (J, C).
 
-    Wallach et al. 2009, section 4.3. Each particle holds topics of the tokens so far. Before the next token, it redraws
-    ``moves`` of its earlier topics, given the others, and predicts the token. The mean of the predictions is a factor
-    of the estimate. The printed algorithm redraws every earlier topic (a cost quadratic in N_j) and gives all particles
-    equal weights, which causes a bias. Here, particles are weighted by their predictions, and resampled when the
-    effective number of particles falls below half. exp(out) is then unbiased for any number of particles, ``draws``,
-    and ``moves``.
+    The method is that of Wallach et al. 2009, section 4.3. Each particle stores topics of the tokens so far. Before the
+    next token, it redraws ``moves`` of these topics, and predicts the token. The weighted mean of the predictions is a
+    factor of the estimate. The published algorithm redraws every earlier topic, at a cost quadratic in N_j, and gives
+    all particles equal weights, which causes a bias. Here, particles are weighted by their predictions, and resampled
+    when the effective number of particles falls below half. exp(out) is then unbiased for any ``draws`` (particles) and
+    ``moves``.
 
-    A topic's weight is psi (n_m + alpha_m). The first part is summed over the topics of each particle, and the second
-    once per word.
+    The weight of a topic is psi (n_m + alpha_m). The sum of psi n_m is computed over the topics of each particle, and
+    the sum of psi alpha_m once per word.
 
-    If words repeat (b is finite), a particle also records which tokens are draws; only these have topics. Token n + 1
+    If words repeat (b is finite), a particle also records which tokens are draws. Only draws have topics. Token n + 1
     is a draw with probability b p / (n_w + b p), where p is the probability of its word by topics and n_w the number of
     earlier tokens of the word.
     """

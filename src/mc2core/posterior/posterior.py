@@ -1,4 +1,4 @@
-"""The posterior, which is the result of every engine. Scores, tables and figures use only a corpus and a posterior."""
+"""The posterior, the result of every engine. Scores, tables and figures use only a corpus and a posterior."""
 
 from __future__ import annotations
 
@@ -42,12 +42,11 @@ _DESCRIBED = {
     "imported": (None, {str: object}),
 }
 _STORED = "dimensions", "vocabulary", "context_names", "provenance", "imported"
-#: name of the file in the folder of a fit
+#: name of the file of the posterior in the folder of a fit
 POSTERIOR = "posterior.npz"
-#: Samples whose predictions for new documents are averaged, at most (docs/notes/consensus.md).
+#: largest number of samples whose predictions for new documents are averaged (docs/notes/consensus.md)
 N_PREDICTING = 8
-#: Words with fewer (expected) tokens in a topic do not count as its words, because only the prior gives them their
-#: share.
+#: smallest expected number of tokens of a top word of a topic; fewer tokens mostly come from the prior
 FEWEST_TOKENS = 0.01
 
 
@@ -58,7 +57,8 @@ def posterior_file(path: str | os.PathLike[str]) -> Path:
 
 
 def _find_largest(row: Any, n: int) -> np.ndarray:
-    """Return the columns of the n largest entries, at least FEWEST_TOKENS each, of a row, (V,) or sparse (1, V)."""
+    """Return the columns of the n largest entries of ``row``, (V,) or sparse (1, V), that are at least
+    FEWEST_TOKENS."""
     if sp.issparse(row):
         row = sp.csr_matrix(row)
         columns, values = row.indices, row.data
@@ -91,13 +91,13 @@ class Posterior:
     hierarchy : Hierarchy or None
         Clusterings of the documents with every number of clusters (:meth:`find_hierarchy`).
     fingerprints : (n,) int64 or None
-        Fingerprints of the documents that ``mc2 fit`` and ``mc2 update`` have used, if these have ids
+        Fingerprints of the documents that ``mc2 fit`` and ``mc2 update`` have used, if the documents have ids
         (:mod:`mc2core.corpus.fingerprints`).
     reservoir : Corpus or None
         For fits by SVI, a random sample of the documents, with which the fit can be continued
         (:mod:`mc2core.corpus.reservoir`).
     added : Added or None
-        After ``mc2 update`` of a fit by Gibbs, the clusters and numbers that old documents keep
+        After ``mc2 update`` of a fit by Gibbs sampling, the clusters that old documents keep
         (:mod:`mc2core.posterior.added`).
 
     See Also
@@ -157,12 +157,12 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """Sample with the least expected Binder loss. Words, topics and tables are taken from this sample."""
+        """Sample with the least expected Binder loss. Words and topics in tables are taken from this sample."""
         return self.samples[self._first]
 
     @cached_property
     def cluster(self) -> np.ndarray:
-        """(J,) int32: cluster of each document in the consensus of the samples.
+        """Cluster of each document in the consensus of the samples, (J,) int32.
 
         Clusters are numbered from 0, as in :attr:`representative`. Some clusters of the representative may have no
         documents in the consensus. Documents without a cluster have -1; this occurs if a run was stopped early.
@@ -174,25 +174,25 @@ class Posterior:
 
     @cached_property
     def n_clusters(self) -> int:
-        """Number of clusters that have documents. For HDP, it is the number of documents."""
+        """Number of clusters that have documents. For HDP, this is the number of documents."""
         if self.samples[0].documents_are_clusters:
             return self.representative.n_clusters
         return len(np.unique(self.cluster[self.cluster >= 0]))
 
     @cached_property
     def by_size(self) -> np.ndarray:
-        """(K,) int64: rank by size of each cluster in :attr:`cluster`; the largest has rank 0."""
+        """Rank by size of each cluster in :attr:`cluster`, (K,) int64. The largest cluster has rank 0."""
         from mc2core.posterior.hierarchy import by_size
 
         return by_size(self.cluster, self.representative.n_clusters)
 
     @cached_property
     def certainty(self) -> np.ndarray:
-        """(J,) float64 in [0, 1]: certainty with which each document belongs to its :attr:`cluster`.
+        """Certainty with which each document belongs to its :attr:`cluster`, (J,) float64 in [0, 1].
 
-        For each sample, the share of the other documents of the cluster that are in one cluster with the document is
-        computed. The certainty is the mean of these shares (:func:`mc2core.posterior.consensus.shares`). It is NaN if
-        there is only one sample, for HDP, and for documents without a cluster.
+        In a sample, some of the other documents of the cluster are together with the document. The certainty is the
+        share of these documents, averaged over samples (:func:`mc2core.posterior.consensus.shares`). The certainty is
+        NaN if there is only one sample, for HDP, and for documents without a cluster.
         """
         sure = np.full(len(self.cluster), np.nan)
         if self._is_of_several:
@@ -221,9 +221,9 @@ class Posterior:
 
     @property
     def clusterings(self) -> list[np.ndarray]:
-        """Clusters of the documents in the samples of all chains that are not stuck, (J,) int32 each.
+        """Cluster of each document in each sample of all chains that are not stuck, (J,) int32 each.
 
-        The list is empty if there is only one sample, or if documents have no cluster in one of them.
+        The list is empty if there is only one sample, or if a document has no cluster in one of these samples.
         """
         several = [self.samples[one].cluster for one in self._sample_numbers]
         return several if len(several) > 1 and min(map(np.min, several)) >= 0 else []
@@ -234,7 +234,7 @@ class Posterior:
 
     @cached_property
     def chains(self) -> list[Posterior]:
-        """List of the posteriors of the single chains, which is empty if there is only one chain."""
+        """One posterior per chain; the list is empty if there is only one chain."""
         bounds = np.cumsum([0, *self.provenance.get("chains", [])])
         parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
         return [replace(self, samples=part, provenance={}, hierarchy=None) for part in parts]
@@ -243,10 +243,10 @@ class Posterior:
         """Return the agreement of the chains of the fit as a dict, which is empty for a single chain.
 
         ``clusters`` and ``topics`` are lists of the numbers of clusters and topics in each chain. ``ari`` (adjusted
-        Rand index) and ``vi_bits`` (variation of information) compare all clusters. They are means over pairs of chains
-        (:func:`mc2core.posterior.consensus.agreement_between`). If the recommended number of clusters is above 1, it is
-        ``recommended``, and ``recommended_ari`` compares the clusterings of this size that are made from
-        each chain alone. For HDP, only ``topics`` is returned.
+        Rand index) and ``vi_bits`` (variation of information) compare the clusters of the chains, averaged over pairs
+        (:func:`mc2core.posterior.consensus.agreement_between`). ``recommended`` is the recommended number of clusters,
+        if it is above 1. ``recommended_ari`` compares clusterings with this number of clusters, each computed from one
+        chain. For HDP, only ``topics`` is returned.
         """
         if not (chains := self.chains):
             return {}
@@ -268,10 +268,10 @@ class Posterior:
     def interval(self, what: str) -> tuple[int, int]:
         """Return the central 90 % interval over the samples of the number of "clusters", "main clusters" or "topics".
 
-        The main clusters of a sample are the fewest that hold 95 % of its documents (:func:`consensus.n_main`). Their
-        number estimates how many groups there are better than the number of clusters does, because a Dirichlet process
-        opens small clusters next to the large ones (docs/notes/consensus.md). The interval of the number of topics is
-        too narrow if the prior of words does not fit.
+        The main clusters of a sample are the smallest set of clusters with 95 % of its documents
+        (:func:`consensus.n_main`). The number of main clusters estimates the number of groups better than the number of
+        clusters, because a Dirichlet process adds small clusters (docs/notes/consensus.md). The interval of the number
+        of topics is too narrow if the prior of words does not fit.
         """
         if choice("what", what, ("clusters", "main clusters", "topics")) == "main clusters":
             return consensus.interval([consensus.n_main(sample.cluster) for sample in self.samples])
@@ -279,23 +279,23 @@ class Posterior:
 
     @property
     def cluster_weights(self) -> np.ndarray:
-        """(K,) float64: weights of the clusters of the representative, which sum to 1."""
+        """Weights of the clusters of the representative, (K,) float64, which sum to 1."""
         return self.representative.cluster_weights
 
     @property
     def topic_given_cluster(self) -> np.ndarray:
-        """(K, M) float64, dense: topic proportions of the clusters of the representative; rows sum to 1."""
+        """Topic proportions of each cluster of the representative, (K, M) float64, dense; rows sum to 1."""
         shares = self.representative.topic_given_cluster
         return shares.toarray() if sp.issparse(shares) else shares
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """(M, V) float64: word distributions of the topics of the representative; rows sum to 1."""
+        """Word distribution of each topic of the representative, (M, V) float64; rows sum to 1."""
         return self.representative.word_given_topic
 
     @property
     def contents(self) -> Contents | None:
-        """Parameters of the topics, with ``mean`` and ``sd``, if topics emit observations; None if they emit words."""
+        """Parameters of topics that emit observations, with ``mean`` and ``sd``; None if topics emit words."""
         return self.representative.contents
 
     @property
@@ -314,7 +314,7 @@ class Posterior:
 
     @property
     def n_words(self) -> int:
-        """Size V of the vocabulary or, if topics emit observations, the dimension of an observation."""
+        """Number of words V or, if topics emit observations, the number of coordinates of an observation."""
         return self.samples[0].topic_words.shape[1]
 
     @property
@@ -329,7 +329,7 @@ class Posterior:
         return {name: one.length(self.dimensions[name]) for name, one in families if isinstance(one, VectorFamily)}
 
     def context_parameters(self, name: str) -> np.ndarray:
-        """Return the (K, D) natural parameters of the context ``name`` in each cluster of the representative."""
+        """Return the natural parameters of the context ``name`` in each cluster of the representative, (K, D)."""
         return self._natural(self.representative, name)
 
     def _natural(self, sample: Sample, name: str) -> np.ndarray:
@@ -344,10 +344,10 @@ class Posterior:
         )
 
     def context_mean(self, name: str) -> np.ndarray:
-        """Return the posterior mean of a context in each cluster of the representative.
+        """Return the posterior mean of the context ``name`` in each cluster of the representative.
 
-        The result is a (K, A) array of probabilities for a context of counts, (K,) for numbers, and (K, D) for vectors.
-        Numbers and vectors are in the original unit.
+        For a context of counts, the means are probabilities of the A names, (K, A). For numbers and vectors, the means
+        are in the original unit, (K,) and (K, D).
         """
         parameters = self.context_parameters(name)
         mean = self.families[name].mean(parameters)
@@ -367,7 +367,8 @@ class Posterior:
     def check_corpus(self, corpus: Corpus) -> None:
         """Raise ValueError unless ``corpus`` has the words (or columns of observations) of the fit in the same order.
 
-        If the corpus or the posterior has no names for them, only their number is compared, and a warning is logged.
+        If the words of the corpus or of the posterior have no names, only the number of words is compared, and a
+        warning is logged.
         """
         of_fit, of_corpus = (
             kind if kind == "words" else f"observations ({CONTENT_KINDS[kind]})"
@@ -413,7 +414,7 @@ class Posterior:
             hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
             added=None,
         )
-        of_all = {"_first": self._first, "n_clusters": self.n_clusters, "by_size": self.by_size}  # not found again
+        of_all = {"_first": self._first, "n_clusters": self.n_clusters, "by_size": self.by_size}  # not recomputed
         part.__dict__ |= {**of_all, "cluster": self.cluster[rows]}
         return part, some
 
@@ -453,18 +454,17 @@ class Posterior:
         """Return the cluster of each document (J,) int64, and the probability of each cluster (J, K) float64.
 
         If ``corpus`` is the fitted corpus and there are several samples, the first array is :attr:`cluster`. Entry (j,
-        k) of the second array is then the share of the documents of cluster k that are in the same cluster as document
-        j in a sample, averaged over samples (:func:`mc2core.posterior.consensus.shares`). For other documents, or if
-        ``use_context`` is False, the second array is the result of :meth:`predict_proba`, which has the same arguments.
-        The first array is then the likeliest cluster.
+        k) of the second array is then the probability that document j is in the same cluster as another document of
+        cluster k (:func:`mc2core.posterior.consensus.shares`). For other documents, or if ``use_context`` is False, the
+        second array is the result of :meth:`predict_proba`, which has the same arguments. The first array is then the
+        likeliest cluster.
 
         ``cut`` is a number of clusters, "recommended", "broad" or "fine"
-        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`), or "all" for the clusters of the fit.
-        With a cut, the first array has the clusters of the cut. For fitted documents, the second array is
-        :meth:`mc2core.posterior.hierarchy.Hierarchy.probability`. For other documents, or if there is one sample, the
-        probability of each cluster of the fit is divided among the clusters of the cut, in proportion to the numbers of
-        fitted documents that they share with it. Clusters of a cut are numbered in order of decreasing size. Without a
-        cut, clusters are numbered as in :attr:`representative`.
+        (:meth:`mc2core.posterior.hierarchy.Hierarchy.size_of`), or "all" for the clusters of the fit. With a cut, both
+        arrays refer to its clusters, numbered by decreasing size. For fitted documents, the second array is the result
+        of :meth:`mc2core.posterior.hierarchy.Hierarchy.probability`. For other documents, or if there is one sample,
+        the probability of each cluster of the fit is divided among the clusters of the cut. The division is in
+        proportion to their common fitted documents. Without a cut, clusters are numbered as in :attr:`representative`.
 
         Raises ValueError if the cut does not exist, if the posterior has no hierarchy and ``corpus`` is not the fitted
         corpus, or if the model is HDP, which has no clusters of documents.
@@ -472,7 +472,7 @@ class Posterior:
         if self.representative.documents_are_clusters:
             raise ValueError("this posterior has no clusters to assign to: each document is its own cluster")
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
-        if is_of_fit:  # by its numbers, which may be of other words and names
+        if is_of_fit:  # the fitted corpus is recognised by its numbers alone, so words and names are checked
             self._stacked_to_predict(corpus)
         if cut == "all":
             cluster, probability = self.assign(corpus, use_context, threads, progress)
@@ -498,10 +498,10 @@ class Posterior:
         return probability.argmax(axis=1), probability
 
     def find_hierarchy(self, corpus: Corpus) -> Hierarchy:
-        """Return the hierarchy: one clustering of the documents for every number of clusters.
+        """Compute the hierarchy: one clustering of the documents for every number of clusters.
 
-        ``corpus`` is the corpus that was fitted. The result (:class:`mc2core.posterior.hierarchy.Hierarchy`) is stored
-        in :attr:`hierarchy` and saved with the posterior.
+        ``corpus`` is the fitted corpus. The result (:class:`mc2core.posterior.hierarchy.Hierarchy`) is also stored in
+        :attr:`hierarchy` and saved with the posterior.
 
         Raises ValueError if ``corpus`` is not the fitted corpus, if the model is HDP, which has no clusters of
         documents, or if there are too many clusters.
@@ -514,11 +514,11 @@ class Posterior:
     def predict_proba(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """Return the (J, K) probabilities of the clusters given the words and contexts of each document.
+        """Return the probability of each cluster given the words and contexts of each document, (J, K) float64.
 
         The columns are the clusters of :attr:`cluster`, and rows sum to 1. If there are several samples, the result is
-        the mean over at most ``N_PREDICTING`` of them, from all chains. The probability of a cluster of a sample is
-        divided among the columns in proportion to the numbers of fitted documents that it shares with them.
+        a mean over at most ``N_PREDICTING`` samples from all chains. The probability of a cluster of a sample is
+        divided among the columns in proportion to their common fitted documents.
 
         With a document level, the probabilities are estimated by Gibbs sampling of the topics and the cluster of each
         document (:mod:`mc2core.posterior.document_level`). Repeated calls give the same result, with any number of
@@ -573,10 +573,10 @@ class Posterior:
     def predictors(
         self, use_context: bool = True, names: Iterable[str] | None = None, samples: Sequence[Sample] | None = None
     ) -> Predictors:
-        """Return an object that stores all quantities of :meth:`predict_proba` that do not depend on documents.
+        """Return an object for predictions, which stores all quantities that do not depend on documents.
 
-        It is computed for ``samples``, by default :attr:`predicting_samples`, and for the contexts ``names``, by
-        default all.
+        ``samples`` are the samples to use, by default :attr:`predicting_samples`, and ``names`` the contexts to use, by
+        default all contexts.
         """
         from mc2core.posterior.predicting import Predictors
 
@@ -590,8 +590,8 @@ class Posterior:
         """Predict the context ``name`` of documents from their words and other contexts.
 
         The prediction is averaged over all samples (:mod:`mc2core.posterior.contexts`). Values of this context in
-        ``corpus`` are ignored and may be absent. For documents that were part of the fit, the prediction is not
-        independent of their values, because these influenced the parameters of the clusters.
+        ``corpus`` are ignored and may be absent. Predictions for fitted documents depend on their own values, because
+        these values influenced the parameters of the clusters.
 
         Parameters
         ----------
@@ -634,8 +634,8 @@ class Posterior:
     def _stacked_to_predict(
         self, corpus: Corpus, use_context: bool = True, names: Iterable[str] | None = None
     ) -> StackedContexts | None:
-        """Return the contexts that are used for prediction, all or ``names``. Raises ValueError if the corpus does not
-        fit the posterior."""
+        """Return the contexts used for prediction (all, or ``names``). Raises ValueError if the corpus does not match
+        the posterior."""
         self.check_corpus(corpus)
         families = self.families if names is None else {name: self.families[name] for name in names}
         if not (use_context and families):
@@ -651,7 +651,7 @@ class Posterior:
     ) -> np.ndarray:
         """Return ln p(w_j) of each document, in nats, by an estimator of :mod:`mc2core.posterior.perplexity`.
 
-        By default, ``estimator`` is ``marginal`` if all documents of a cluster share its topic proportions, because
+        By default, ``estimator`` is ``marginal`` if all documents of a cluster have the same topic proportions, because
         ``marginal`` is then exact. Otherwise, the default is ``left_to_right``. For observations, the result is the log
         density in the original unit.
         """
@@ -698,7 +698,7 @@ class Posterior:
         storage.write_arrays(path, self.arrays())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the posterior as a dict of plain arrays, which can be saved to a file."""
+        """Return the posterior as a dict of arrays, which can be saved to a file."""
         meta = {
             "format": FORMAT,
             "n_samples": len(self.samples),

@@ -1,4 +1,4 @@
-"""Predictions of clusters by the samples of a posterior, prepared once for one corpus or for many small ones."""
+"""Prediction of the clusters of documents, averaged over the samples of a posterior."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ from mc2core.posterior.document_level import ClusterChains
 from mc2core.posterior.mixture import SampleMixture
 from mc2core.posterior.sample import Sample
 
-# shares of clusters below this are left out
+# smaller probabilities of clusters are set to 0
 _MIN = 1e-12
 
 
 @dataclass(frozen=True)
 class PredictedClusters:
-    """Probabilities of the clusters of several samples for each document.
+    """Probability of each cluster of several samples for each document.
 
     Attributes
     ----------
-    samples : the S samples
-    shares : (J, C) float64 CSR, probabilities of clusters, one sample after another. Rows sum to 1, and the part of one
-        sample to 1 / S
+    samples : sequence of Sample
+        The S samples.
+    shares : (J, C) float64 CSR
+        Probabilities of the clusters of all samples, one sample after another, divided by S. Rows sum to 1.
     """
 
     samples: Sequence[Sample]
     shares: sp.csr_matrix
 
     def at(self, cluster: np.ndarray, n_found: int) -> np.ndarray:
-        """Return the probabilities of the clusters ``cluster`` (J',) of the fitted documents, (J, n_found) float64.
+        """Return the probability of each cluster of a given clustering for each document, (J, n_found) float64.
 
-        The probability of a cluster of a sample is divided in proportion to the documents that it shares with them.
+        ``cluster`` (J',) is the cluster of each fitted document in this clustering, which has ``n_found`` clusters. The
+        probability of a cluster of a sample is divided among these clusters in proportion to their common documents.
         """
         into = [shares_of(cluster, n_found, one.cluster, one.n_clusters) for one in self.samples]
         return np.asarray(self.shares @ np.concatenate(into))
 
     def first(self) -> np.ndarray:
-        """Return the probabilities of the clusters of the first sample, (J, K) float64; rows sum to 1."""
+        """Return the probability of each cluster of the first sample for each document, (J, K) float64."""
         shares = self.shares[:, : self.samples[0].n_clusters].toarray()
         return shares / shares.sum(axis=1, keepdims=True)
 
@@ -53,7 +55,8 @@ class PredictedClusters:
 class Predictors:
     """Computes P(z_j = k | w_j, x_j) for the clusters of each of ``samples``.
 
-    ``contexts`` has the (K, D) natural parameters of each context in x_j, per sample; empty if only words are used.
+    For each sample, ``contexts`` has the natural parameters (K, D) of each context in x_j, by name, or no contexts if
+    only words are used. One object can predict the clusters of several corpora.
     """
 
     def __init__(self, samples: Sequence[Sample], contexts: Sequence[Mapping[str, np.ndarray]]) -> None:
@@ -61,7 +64,7 @@ class Predictors:
         self._predictors = [_Predictor(*pair, len(samples)) for pair in zip(samples, contexts, strict=True)]
 
     def __call__(self, corpus: Corpus, stacked: StackedContexts | None, threads: int) -> PredictedClusters:
-        """Return the probabilities. ``stacked`` are the contexts of ``corpus``.
+        """Return the probabilities of clusters. ``stacked`` are the contexts of ``corpus``.
 
         Raises ValueError if a document has probability 0 in all clusters, or if ``threads`` is below 1.
         """
@@ -77,7 +80,7 @@ class Predictors:
 
 
 class _Predictor:
-    """As :class:`Predictors`, of one sample; ``n_samples`` is the number over which is averaged."""
+    """Computes the probabilities of clusters in one sample; ``n_samples`` is the number of samples to average."""
 
     def __init__(self, sample: Sample, contexts: Mapping[str, np.ndarray], n_samples: int) -> None:
         self._log_weights = np.log(sample.cluster_weights)
@@ -86,7 +89,7 @@ class _Predictor:
         self._clusters = ClusterChains(sample, n_samples) if sample.has_document_level else SampleMixture(sample)
 
     def probabilities(self, corpus: Corpus, stacked: StackedContexts | None, threads: int) -> np.ndarray:
-        """Return the probabilities, (J, K) float64; rows sum to 1."""
+        """Return the probability of each cluster for each document, (J, K) float64; rows sum to 1."""
         of_context = np.zeros((corpus.n_documents, 1))
         if stacked is not None:
             of_context = stacked.log_predictive(self._natural)
@@ -106,9 +109,10 @@ class _Predictor:
 
 
 def shares_of(found: np.ndarray, n_found: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the distribution of the documents of each ``cluster`` (J,) over ``found`` (J,), (n_clusters, n_found).
+    """Return the distribution over ``found`` (J,) of the documents in each ``cluster`` (J,), (n_clusters, n_found).
 
-    Documents with -1 in either do not count. Rows sum to 1. A cluster without documents has the distribution of all.
+    Both arrays are clusterings of the same documents. Documents with -1 in either clustering do not count. Rows sum to
+    1. A cluster without documents has the distribution of all documents.
     """
     rows = np.flatnonzero((found >= 0) & (cluster >= 0))
     counts = np.zeros((n_clusters, n_found))

@@ -1,4 +1,4 @@
-"""Expected tokens of documents in each topic, for documents with their own topic proportions."""
+"""Expected number of tokens of each topic in each document."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mc2core.families.contents import relative_densities
 from mc2core.posterior.mixture import Block, blocks, in_chunks
 from mc2core.posterior.sample import Sample
 
-# documents a thread takes at a time
+# number of documents per task of a thread
 _CHUNK = 16
-_PASSES = 20  # over a document whose proportions are its own
+_PASSES = 20  # updates of the topic counts of a document with its own proportions
 
 
 @inner_kernel(fastmath={"reassoc"})
 def _sum(values):
-    """Return the sum of values, in a fixed order. A kernel that stores nothing is vectorised independently of memory
-    addresses."""
+    """Return the sum of ``values``. The order of summation is fixed, because a kernel without stores is vectorised
+    independently of memory addresses."""
     total = 0.0
     for m in range(values.size):
         total += values[m]
@@ -34,10 +34,10 @@ def _sum(values):
 
 @inner_kernel
 def add_expected(likely, prior, tokens, count, weights, out):
-    """Add the expected number of ``count`` tokens of a word in each topic to ``out`` (M,).
+    """Add the expected number of tokens of each topic, among ``count`` tokens of a word, to ``out`` (M,).
 
-    ``likely`` (M,) is the probability of the word in each topic; ``prior`` and ``tokens`` are the pseudo-counts and
-    tokens of the document.
+    ``likely`` (M,) is the probability of the word in each topic. ``prior`` (M,) are the pseudo-counts of topics, and
+    ``tokens`` (M,) the expected topic counts of the document.
     """
     for m in range(prior.size):
         weights[m] = likely[m] * (prior[m] + tokens[m])
@@ -68,7 +68,9 @@ def expected_tokens(
     *,
     done: Callable[[float], None],
 ) -> np.ndarray:
-    """Return the expected tokens of each document in each topic, (J, M) float64, by updates of pseudo-counts.
+    """Return the expected number of tokens of each topic in each document, (J, M) float64.
+
+    The expectations are computed by repeated updates, in which the expected counts are added to the pseudo-counts.
 
     Parameters
     ----------
@@ -76,10 +78,15 @@ def expected_tokens(
     psi : (V, M) float64, C order
         Probability of each word in each topic.
     priors : (P, M) float64, C order
-        Pseudo-counts before any token; ``kind`` (J,) int is the row of each document.
-    passes : updates; after the first, each adds the tokens expected so far to the prior
-    threads : the result does not depend on their number
-    done : called with the number of completed documents
+        Pseudo-counts of topics.
+    kind : (J,) int
+        Row of ``priors`` for each document.
+    passes : int
+        Number of updates. The first update uses the pseudo-counts alone.
+    threads : int, optional
+        Number of threads, on which the result does not depend.
+    done : callable
+        Function that is called with the number of completed documents.
     """
     out = np.empty((content.shape[0], psi.shape[1]))
     arrays = content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64)
@@ -92,10 +99,10 @@ def expected_tokens(
 
 
 class DocumentTopics:
-    """Computes the expected tokens of documents in each topic of a ``sample``, given their clusters.
+    """Computes the expected number of tokens of each topic of a ``sample`` in documents, given their clusters.
 
-    With a document level, the proportions of a document come from ``_PASSES`` updates of pseudo-counts that start from
-    the pseudo-counts of its cluster. Tokens of unused topics are not counted.
+    With a document level, the topic counts of a document are updated ``_PASSES`` times, starting from the pseudo-counts
+    of its cluster. Unused topics are left out.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -116,7 +123,10 @@ class DocumentTopics:
             self._priors, self._passes = sample.document_concentration * self._priors, _PASSES
 
     def tokens(self, corpus: Corpus, cluster: np.ndarray, threads: int) -> sp.csr_matrix:
-        """Return the expected tokens, (J, M) float64 CSR, given ``cluster`` (J,), for any number of ``threads``."""
+        """Return the expected number of tokens of each topic in each document, (J, M) float64 CSR.
+
+        ``cluster`` (J,) is the cluster of each document. The result does not depend on ``threads``.
+        """
         if self._are_clusters:
             n = len(cluster)
             lengths = corpus.document_lengths.astype(np.float64)
@@ -131,14 +141,14 @@ class DocumentTopics:
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     def _likely(self, block: Block) -> np.ndarray:
-        """Return (U, M) float64: the probability of each word in each topic, or relative densities of observations."""
+        """Return the probability of each word, or the relative density of each observation, in each topic, (U, M)."""
         if self._contents is not None:
             return relative_densities(self._contents.log_densities(block.emitted)[:, :-1])[0]
         psi = self._buffers.empty("words", len(block.words), self._n_topics)
         if sp.issparse(self._by_word):
             psi[:] = self._by_word[block.words].toarray()
         else:
-            np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # "raise" would go by a copy
+            np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # the default mode makes a copy
         psi += self._prior
         psi /= self._totals
         return psi

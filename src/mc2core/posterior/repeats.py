@@ -1,4 +1,4 @@
-"""Numbers of draws of repeated words, for scores of documents that were not fitted (docs/notes/burstiness.md)."""
+"""Expected number of draws of repeated words, for documents that were not fitted (docs/notes/burstiness.md)."""
 
 from __future__ import annotations
 
@@ -33,22 +33,25 @@ def expected_draws(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the expected number of draws of each word of each document, rounded.
 
-    The expectation follows from the Chinese restaurant process and the probability of the word in the document. This
-    probability is estimated with one draw per distinct word.
+    A draw is a token that is drawn from a topic, not a repetition of an earlier token. The expectation follows from the
+    Chinese restaurant process and the probability of the word in the document. This probability is estimated with one
+    draw per distinct word.
 
     Parameters
     ----------
-    cells : indptr (J + 1,), indices and counts (n,) of a CSR matrix (J, U)
+    cells : tuple of arrays
+        indptr (J + 1,), indices and counts (n,) of the CSR matrix (J, U) of word counts.
     psi : (U, M) float64
         Probability of each word in each topic.
     prior : (M,) float64
         Pseudo-counts of the topics of a document.
     burst_concentration : float
-        b; if it is infinite, words do not repeat, and ``cells`` are returned.
+        b; if b is infinite, words do not repeat, and ``cells`` is returned unchanged.
 
     Returns
     -------
-    ``cells`` with counts from 1 to the given ones.
+    tuple of arrays
+        ``cells`` with the numbers of draws, from 1 to the count, in place of the counts.
     """
     if burst_concentration == np.inf:
         return cells

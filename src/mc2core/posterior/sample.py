@@ -1,4 +1,4 @@
-"""Samples: draws from the posterior, or its mean, as scores use them, and their form on disk."""
+"""Samples of a posterior (draws, or a posterior mean), and their form on disk."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from mc2core.families.contents import Contents
 
 @dataclass(frozen=True)
 class SparseRows:
-    """A dense (K, D) float64 matrix, stored as the smallest value of each column and all entries above it.
+    """A (K, D) float64 matrix, stored as the smallest value of each column and all larger entries.
 
-    Natural parameters of a Dirichlet are its prior, which is the smallest value, plus counts. Most counts are 0: of
-    12,000 authors, a cluster has only some dozens. The dense matrix is recovered exactly.
+    Natural parameters of a Dirichlet are its prior plus counts, so the smallest value of a column is the prior. Most
+    counts are 0: a cluster may have only a few dozen of 12,000 authors. The dense matrix is recovered exactly.
 
     Attributes
     ----------
     least : (D,) float64
-    above : (K, D) float64 CSR, the values (not differences) of the entries that are not ``least``
+        Smallest value of each column.
+    above : (K, D) float64 CSR
+        Values of all entries that are larger than ``least``. Values are stored, not differences.
     """
 
     least: np.ndarray
@@ -34,7 +36,7 @@ class SparseRows:
 
     @classmethod
     def of(cls, dense: np.ndarray) -> SparseRows:
-        """Build it from a (K, D) matrix with K >= 1."""
+        """Convert a dense (K, D) matrix with K >= 1."""
         dense = np.asarray(dense, np.float64)
         least = dense.min(axis=0)
         row, column = np.nonzero(dense != least)
@@ -49,46 +51,47 @@ class SparseRows:
     def dense(self, columns: slice = slice(None)) -> np.ndarray:
         """Return the dense (K, D) float64 matrix, or some of its columns."""
         rows = np.tile(self.least, (self.shape[0], 1))
-        # not by a sum: an entry may be 0
+        # assigned, not added, because ``above`` stores values
         rows[np.repeat(np.arange(self.shape[0]), np.diff(self.above.indptr)), self.above.indices] = self.above.data
         return rows[:, columns]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One draw of the posterior (Gibbs) or the posterior mean (SVI), given which documents are independent.
+    """One draw from the posterior (Gibbs) or the posterior mean (SVI).
 
     Attributes
     ----------
     cluster_weights : (K,) float64, sums to 1
-        E[pi_k] over the clusters in use.
+        E[pi_k], the weights of the K clusters in use.
     new_cluster_weight : float
-        Mass of a new cluster: group_concentration / (J + group_concentration), or 0. It is 1 if every document has
-        topic proportions of its own.
+        Mass of a new cluster: group_concentration / (J + group_concentration), or 0. The mass is 1 if every document
+        has its own topic proportions.
     topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
-        E[tau_km] over the topics in use; with a document level, given the tables of documents. It is sparse if every
-        cluster is a topic of its own.
+        E[tau_km], the proportions of the M topics in use. With a document level, the expectation is given the tables of
+        documents. The matrix is sparse if each cluster is its own topic.
     new_topic_weight : (K,) float64
         Mass of a new topic in each cluster; a new topic is uniform over words.
     topic_words : (M, V) CSR or dense, >= 0
         Counts (or pseudo-counts) of words in topics, without the prior.
     topic_word_prior : float
-        s: word_given_topic = (topic_words + s) / (its row sum).
+        s: word_given_topic is topic_words + s with rows normalised to sum to 1.
     topic_weights : (M,) float64, sums to less than 1
-        epsilon_m; 1 - sum is the mass of topics not in use.
+        epsilon_m, the weights of the topics in use; the remaining mass belongs to unused topics.
     table_concentration : float
         v: the proportions of a cluster, or of a document in an admixture, are drawn from DP(v, epsilon).
     contexts : SparseRows, (K, D)
-        Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` gives them dense.
+        Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` is the dense matrix.
     cluster : (J,) int32
         Cluster of each training document.
     log_joint : float
         Log joint (Gibbs) or ELBO (SVI) in nats.
     document_concentration : float
-        omega: a document in cluster k draws its proportions from DP(omega, tau_k); inf if it shares tau_k.
+        omega: the proportions of a document in cluster k are drawn from DP(omega, tau_k). omega is inf if all documents
+        of a cluster have the proportions tau_k.
     burst_concentration : float
-        b: a document draws each word from its topics with probability b / (i + b), i words having gone before, or else
-        repeats one of them; inf if words do not repeat. ``topic_words`` then counts draws.
+        b: after i tokens, the next token is drawn from a topic with probability b / (i + b). Otherwise it repeats an
+        earlier token. b is inf if words do not repeat. If words repeat, ``topic_words`` counts only draws.
     contents : Contents or None
         Parameters of topics that emit observations; ``topic_words`` is then empty.
     """
@@ -120,7 +123,7 @@ class Sample:
 
     @property
     def natural(self) -> np.ndarray:
-        """(K, D) float64: posterior natural parameters of the stacked contexts of each cluster."""
+        """Posterior natural parameters of the stacked contexts of each cluster, (K, D) float64."""
         return self.contexts.dense()
 
     @property
@@ -130,7 +133,7 @@ class Sample:
 
     @property
     def has_document_level(self) -> bool:
-        """Whether the proportions of a document are drawn from DP(omega, tau_k) of its cluster k."""
+        """Whether each document has its own topic proportions, drawn from DP(omega, tau_k) given its cluster k."""
         return self.document_concentration < np.inf
 
     @property
@@ -140,12 +143,12 @@ class Sample:
 
     @property
     def documents_are_clusters(self) -> bool:
-        """Whether each training document is a cluster of its own: the HDP."""
+        """Whether each training document is its own cluster, as in the HDP."""
         return self.is_admixture and self.n_clusters == len(self.cluster)
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """Word distributions of topics, (M, V) float64. Raises ValueError if topics emit observations."""
+        """Word distribution of each topic, (M, V) float64. Raises ValueError if topics emit observations."""
         self.need_words()
         counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
         counts = counts + np.float64(self.topic_word_prior)
@@ -174,7 +177,7 @@ _SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "
 
 
 def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
-    """Return a sample as plain arrays with names that start with ``prefix``."""
+    """Return a sample as arrays with names that start with ``prefix``."""
     arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
     arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
     if sample.document_concentration == np.inf:
@@ -201,7 +204,7 @@ def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
 
 
 def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
-    """Raise ValueError if a part is missing, or if an index lies outside the matrix."""
+    """Return a stored CSR matrix. Raises ValueError if an array is missing, or if an index is out of range."""
     storage.check_arrays(arrays, {f"{name}.{part}": one for part, one in _DESCRIBED_CSR.items()}, {})
     data, indices, indptr, shape = (arrays[f"{name}.{part}"] for part in _DESCRIBED_CSR)
     matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
@@ -229,7 +232,7 @@ _DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M"), "words": Stored(
 
 
 def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Contents | None:
-    """Return the contents from stored arrays; None if topics emit words."""
+    """Return the parameters of topics that emit observations from stored arrays; None if topics emit words."""
     if "contents.family" not in stored:
         return None
     described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
@@ -241,10 +244,10 @@ def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int])
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
-    """Return the sample that :func:`pack_sample` packed.
+    """Return the sample from the arrays of :func:`pack_sample`.
 
-    ``sizes`` contains J, V and D if they are known. Raises ValueError if an array is missing or has a wrong shape or
-    type.
+    ``sizes`` contains the dimensions J, V and D that are known. Raises ValueError if an array is missing or has a wrong
+    shape or type.
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:

@@ -1,4 +1,4 @@
-"""Scores of a posterior: sizes, held-out perplexity, agreement with labels."""
+"""Scores of a posterior: numbers of clusters and topics, held-out perplexity, and agreement with labels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from mc2core.posterior import Posterior, clustering, perplexity
 def evaluate(
     posterior: Posterior, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
 ) -> dict[str, Any]:
-    """Return scores of a posterior: sizes, held-out perplexity (None without a test part), and agreement with labels.
+    """Return scores of a posterior by name: numbers of clusters and topics, held-out perplexity, agreement with labels.
 
-    Perplexities are by the estimators of :func:`estimators_of`, and ``estimator`` is the name of the first. If
-    ``marginal`` comes first in ``estimators``, this is p(words of a document) under the model itself, so that methods
-    can be compared. Clusters and topics are the numbers in use, averaged over samples; clusters is None if each
-    document is one (HDP). Agreement is that of :attr:`Posterior.cluster`, with ``scored_clusters`` clusters, with the
-    labels of the train part, if there are any.
+    ``clusters`` and ``topics`` are the numbers in use, averaged over samples; ``clusters`` is None for HDP.
+    ``perplexity`` has the perplexity of ``test`` by each estimator of :func:`estimators_of`, or None without ``test``.
+    ``estimator`` is the name of the first estimator. If ``marginal`` is the first of ``estimators``, the first
+    perplexity is computed from p(words of a document) under the model, so that methods can be compared. If ``train``
+    has labels, they are compared with :attr:`Posterior.cluster`, which has ``scored_clusters`` clusters.
 
-    Raises ValueError if words or scored contexts of a part do not match the posterior, or if the train part is not the
-    fitted one.
+    Raises ValueError if words or scored contexts do not match the posterior, or if ``train`` is not the fitted corpus.
     """
     posterior.check_fitted(train)
     names, alone = estimators_of(posterior, estimators), posterior.samples[0].documents_are_clusters
@@ -45,14 +44,14 @@ def evaluate(
 def predicted_agreement(
     posterior: Posterior, corpus: Corpus, threads: int = 1, cuts: Sequence[int | str] = ("all",)
 ) -> dict[str, Any]:
-    """Return the agreement of clusters of fitted or new documents (:meth:`Posterior.assign`) with labels, per cut.
+    """Return the agreement with labels of the clusters of fitted or new documents, for each cut.
 
-    It is empty without labels, or if each document is a cluster (HDP). ``threads`` is as in
-    :meth:`Posterior.predict_proba`.
+    The clusters are assigned by :meth:`Posterior.assign`. The result is empty without labels, or if each document is
+    its own cluster (HDP). ``threads`` is as in :meth:`Posterior.predict_proba`.
     """
     if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}
-    # contexts that the corpus lacks are not scored
+    # contexts are used only if the corpus has all of them
     has_contexts = all(name in corpus.contexts for name in posterior.families)
     agreement: dict[str, Any] = {}
     for cut in cuts:
@@ -62,11 +61,11 @@ def predicted_agreement(
 
 
 def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:
-    """Return the estimators in ``asked`` that suit a posterior.
+    """Return the estimators in ``asked`` that suit a posterior, with replacements for estimators that do not.
 
     With a document level and for admixtures (HDP, LDA), ``marginal`` and ``context`` are replaced by ``left_to_right``,
-    which is unbiased for the same quantity, p(words of a document). ``icml14``, in which a document has the proportions
-    of its cluster, is left out.
+    an unbiased estimator of p(words of a document). ``icml14`` is then left out, because it assumes that documents have
+    the topic proportions of their cluster.
     """
     suited = perplexity.suited(posterior)
     if suited == "marginal":
@@ -76,15 +75,15 @@ def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:
 
 
 def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the clusterings in a file of scores, each with its number of clusters and its agreement, if any."""
+    """Return the scored clusterings in a file of scores, each with its number of clusters and agreement with labels."""
     alone = {**scores, "clusters": scores.get("scored_clusters", scores.get("clusters"))}
     return scores.get("solutions", [alone])
 
 
 def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
-    """Return :func:`agreement` with the labels of a corpus.
+    """Return the agreement of ``cluster`` (J,) with the labels of a corpus (:func:`agreement`).
 
-    If documents have several labels (J, L), it is only the extended NMI, over the documents that have labels.
+    If documents have several labels (J, L), only the extended NMI over the labelled documents is returned.
     """
     if isinstance(labels, np.ndarray):
         return agreement(labels, cluster)
@@ -93,7 +92,7 @@ def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
-    """Return the clustering scores of docs/model.md, section 5, for (J,) ``cluster`` and (J,) true ``labels``."""
+    """Return the clustering scores of docs/model.md, section 5, of ``cluster`` (J,) given true ``labels`` (J,)."""
     return {
         "purity": clustering.purity(labels, cluster),
         "nmi": clustering.nmi(labels, cluster),

@@ -1,1 +1,1 @@
-"""Turn texts, cells and lists of names from files, lists or data frames into the arrays of a corpus."""
+"""Conversion of texts, cells and lists of names from files, lists or data frames to the arrays of a corpus."""

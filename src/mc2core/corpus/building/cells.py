@@ -21,7 +21,7 @@ from mc2core.base.checks import shown
 from mc2core.corpus.building.counts import MAX_COUNT, Dropped
 
 _COUNTED = re.compile(r"(.*\S)\s*:\s*([-+]?[0-9][0-9.eE+-]*)")
-#: texts that pandas reads as missing, by default
+#: texts that pandas reads as missing by default
 MISSING = (
     *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"),
     *("N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -43,9 +43,9 @@ def is_missing(value: Any) -> bool:
 
 
 class Missing:
-    """Codes that stand for missing values, and how often each was read, by column.
+    """Codes that stand for missing values, and how often each code was read, by column.
 
-    ``codes`` are texts. Those that are numbers also stand for equal numbers.
+    ``codes`` are texts. A code that is a number in text form also stands for this number.
     """
 
     def __init__(self, codes: Iterable[str] = MISSING) -> None:
@@ -54,20 +54,20 @@ class Missing:
         self.read: dict[str, Counter[str]] = {}
 
     def code_of(self, value: Any) -> str | None:
-        """Return the code that a value is, if it is one."""
+        """Return the code that equals a value, or None if the value is not a code."""
         if isinstance(value, Real | Decimal) and not isinstance(value, bool):
             return f"{value:g}" if value in self._numbers else None
         return text if isinstance(value, str) and (text := value.strip()) in self._codes else None
 
     def blank(self, column: str, value: Any) -> Any:
-        """Return a cell, or None if it is a code, which is counted."""
+        """Return the value of a cell, or None if it is a code; codes are counted."""
         if (code := self.code_of(value)) is None:
             return value
         self.read.setdefault(column, Counter())[code] += 1
         return None
 
     def known(self, column: str, names: Mapping[str, int]) -> Mapping[str, int]:
-        """Return the names of a bag that are no codes."""
+        """Return the names of a bag without codes."""
         if self._codes.isdisjoint(names):
             return names
         return {name: count for name, count in names.items() if self.blank(column, name) is not None}
@@ -92,9 +92,9 @@ def _number_of(text: str) -> float:
 
 
 def parse_number(value: Any, decimal_comma: bool = False) -> float:
-    """Parse a finite number; NaN if it is missing (:func:`is_missing`). Raises ValueError for anything else.
+    """Parse a finite number; a missing value (:func:`is_missing`) gives NaN. Raises ValueError for other values.
 
-    decimal_comma : accept a decimal comma in text, as in "3,14".
+    If ``decimal_comma`` is True, texts may have a decimal comma, as in "3,14".
     """
     if is_missing(value):
         return math.nan
@@ -119,10 +119,9 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
 def parse_date(value: Any, form: str | None = None) -> float:
     """Parse a date to a fractional year: 2019-07-02 is 2019.4986, and "2019-07" the start of July.
 
-    Accepted are years (2019, 2019.5), dates and times in the formats of ISO 8601 and of e-mails, date and time objects,
-    and periods. Times with a zone are converted to UTC. NaN if it is missing. Raises ValueError for anything else.
-
-    form : format of ``datetime.strptime``, such as "%d.%m.%Y", which text must then have.
+    Years (2019, 2019.5), dates and times in the formats of ISO 8601 and of e-mails, date and time objects, and periods
+    are accepted. If ``form`` is given, texts must have this format of ``datetime.strptime``, such as "%d.%m.%Y". Times
+    with a zone are converted to UTC. A missing value gives NaN. Raises ValueError for other values.
     """
     if is_missing(value):
         return math.nan
@@ -166,8 +165,8 @@ def _date_of_text(text: str, form: str | None) -> float | datetime.date:
 def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapping[str, int]:
     """Parse a bag in any of its forms (:mod:`mc2core.corpus.building.columns`) to ``{name: count}``.
 
-    is_counted : whether a number after a colon in text is a count, not part of the name.
-    separator : separator of names in text; None means that a text is one name.
+    ``is_counted`` is whether a number after a colon in a text is a count, not a part of the name. ``separator``
+    separates the names in a text. If it is None, a text is one name.
     """
     if is_null(value):
         return {}
@@ -198,7 +197,7 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
 
 
 def parse_text(value: Any, count: Callable[[str], Mapping[str, int]]) -> Mapping[str, int]:
-    """Return ``count`` of a text, or of "" if it is missing. Raises ValueError for other types."""
+    """Return ``count(value)`` of a text, or {} for a missing value. Raises ValueError for other types."""
     if is_null(value):
         return {}
     if not isinstance(value, str):
@@ -225,7 +224,8 @@ def plain_text(value: str) -> str:
 
 
 def without_controls(text: str) -> tuple[str, int]:
-    """Replace characters that :func:`plain_text` refuses by U+FFFD; return the text and their number."""
+    """Return the text with U+FFFD in place of characters that :func:`plain_text` rejects, and the number of these
+    characters."""
     plain = "".join("\ufffd" if _is_control(sign) else sign for sign in text)
     return plain, sum(map(_is_control, text))
 

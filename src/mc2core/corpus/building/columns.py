@@ -1,9 +1,9 @@
 """Kinds of columns in a table of documents, and collection of their cells.
 
 A row has the words of a document, as running text or as a bag, and any number of contexts. A bag is a list of names, a
-dict ``{name: count}``, or a text in which names are separated by a semicolon or another given separator (``graph;
-tree``). Integers, True and False are converted to names by ``str``. In columns of kind "counts", a number after a colon
-is the count of the name before it (``graph:2; tree``); without a number, the count is 1. In other columns, a colon
+dict ``{name: count}``, or a text with separated names (``graph; tree``). The default separator is a semicolon.
+Integers, True and False are converted to names by ``str``. In columns of kind "counts", a number after a colon is the
+count of the name before the colon (``graph:2; tree``). Without a number, the count is 1. In other columns, a colon
 belongs to the name, as in ``http://x.org:8080``. A label is a bag. A date is a fractional year
 (:func:`mc2core.corpus.building.cells.parse_date`).
 """
@@ -44,7 +44,7 @@ POOLED = "(rare)"
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """Column of a context: "text" is split into words, and empty numbers or dates are missing."""
+    """Name and kind of the column of a context."""
 
     column: str
     kind: str
@@ -57,7 +57,7 @@ class ContextColumn:
 
 @dataclass(frozen=True)
 class Rare:
-    """Rule that drops values of a context in fewer than ``min_documents`` documents, or pools them as POOLED."""
+    """Rule for values of a context in fewer than ``min_documents`` documents: they are dropped, or pooled as POOLED."""
 
     min_documents: int
     is_pooled: bool = False
@@ -65,7 +65,7 @@ class Rare:
     def apply(
         self, name: str, counts: sp.csr_matrix, names: list[str]
     ) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
-        """Return the counts and names that are kept, POOLED last, and the dropped or pooled ones."""
+        """Return the remaining counts and names (POOLED last), and the number of dropped or pooled values."""
         spread = np.bincount(counts.indices, minlength=len(names))
         rare = spread < self.min_documents
         common = [value for value, is_rare in zip(names, rare, strict=True) if not is_rare]
@@ -86,22 +86,22 @@ class Rare:
 
 @dataclass(frozen=True)
 class Layout:
-    """Assignment of columns.
+    """Assignment of the columns of a table to words, contexts and other roles.
 
     content : column of the words.
-    content_kind : "text" (cut into words by ``tokeniser``), "bag" (names as they are) or "counts" (names with counts).
-    contexts : ``{name of the context: its column}``.
-    labels : column of the true group: one name or number, or a list of them (several groups).
-    id : column of unique names of documents.
+    content_kind : "text" (split into words by ``tokeniser``), "bag" (list of names) or "counts" (names with counts).
+    contexts : column of each context, by name.
+    labels : column of the true labels: one name or number, or a list of names or numbers.
+    id : column of unique document ids.
     keep : further columns to keep, such as a title.
     tokeniser : tokeniser of running text; contexts of text do not use its n-grams.
-    optional : columns that were not given for this file and may be absent; their contexts (but not ``content``) are
-        then left out, and so are labels if a document lacks one.
-    separators : ``{column: separator of names in a bag}``; "" stands for all other columns.
+    optional : columns that were not given for this file. If an optional column is absent, its context, labels or kept
+        column is left out; only ``content`` must be present. Optional labels are also left out if a document lacks one.
+    separators : separator of names in a bag, by column; the key "" stands for all other columns.
     date_format : format of dates (:func:`mc2core.corpus.building.cells.parse_date`).
-    rare : ``{name of a context: rule for its rare values}``.
-    word_counts : "raw", "presence" or "log" (:func:`mc2core.corpus.building.counts.damped`), of ``content``.
-    missing : codes of missing values: whole cells, and single names of contexts and labels.
+    rare : rule for rare values of each context, by name.
+    word_counts : "raw", "presence" or "log" (:func:`mc2core.corpus.building.counts.damped`) for ``content``.
+    missing : codes of missing values, for whole cells and for single names of contexts and labels.
     """
 
     content: str
@@ -141,9 +141,10 @@ class Layout:
         return [column for column in (self.content, *contexts, self.labels, self.id, *self.keep) if column]
 
     def among(self, columns: Sequence[str], where: str) -> Layout:
-        """Return this layout without optional columns that are not in ``columns``.
+        """Return this layout without optional columns that are not in ``columns``, the columns of a file.
 
-        Raises ValueError, starting with ``where``, if the column of words is among them or no columns are left.
+        Raises ValueError, with a message that begins with ``where``, if there are no columns, or if the column of words
+        is an absent optional column.
         """
         if not columns:
             raise ValueError(f"{where} has no documents")
@@ -167,9 +168,10 @@ class Layout:
     def reader(
         self, column: str, kind: str, tokeniser: Tokeniser, is_content: bool = False
     ) -> Callable[[Any], Mapping[str, int]]:
-        """Return the function that parses a cell of names: text by a tokeniser, bags by their separator.
+        """Return a function that parses a cell to ``{name: count}``: texts by a tokeniser, bags by their separator.
 
-        Codes of missing values are left out: whole cells, and names in a bag unless these are words (``is_content``).
+        Cells that are codes of missing values are empty. Names in a bag that are codes are left out, unless the names
+        are words (``is_content``).
         """
         blank = partial(self.missing.blank, column)
         if kind == "text":
@@ -184,7 +186,7 @@ class Layout:
 class Names:
     """A column of words, names or labels.
 
-    ``read`` converts a cell to ``{name: count}`` or raises ValueError; ``names`` and ``others`` are as in
+    ``read`` converts a cell to ``{name: count}`` or raises ValueError. ``names`` and ``others`` are as in
     :class:`CountsBuilder`.
     """
 
@@ -205,12 +207,12 @@ class Names:
         return self._read(value)
 
     def take(self) -> sp.csr_matrix:
-        """Return the (J, A) counts of the cells so far, and start again."""
+        """Return the counts of the cells since the last call, (J, A) CSR."""
         return self.builder.finish()[0]
 
 
 class Labels:
-    """A column of labels, which ``read`` parses; ``without`` are the places of documents without labels."""
+    """A column of labels. ``read`` parses a cell; ``without`` has the places of documents without labels."""
 
     remedy = ""
 
@@ -222,7 +224,7 @@ class Labels:
         return self._read(value), place
 
     def append(self, parsed: tuple[Mapping[str, int], Any]) -> None:
-        """Keep what was parsed."""
+        """Append parsed labels."""
         labels, place = parsed
         if not labels:
             self.without.append(place)
@@ -230,7 +232,7 @@ class Labels:
 
 
 class Numbers:
-    """A column of numbers or dates, NaN if missing; ``remedy`` is the advice for values that cannot be read."""
+    """A column of numbers or dates, NaN if missing. ``remedy`` is advice in messages on values that cannot be read."""
 
     def __init__(
         self, column: str, kind: str, missing: Missing, date_format: str | None = None, decimal_comma: bool = False
@@ -251,16 +253,16 @@ class Numbers:
         return math.nan if self._missing.blank(self.column, number) is None else number
 
     def take(self) -> np.ndarray:
-        """Return the numbers of the cells so far, (J,) float64, and start again."""
+        """Return the numbers of the cells since the last call, (J,) float64."""
         numbers = np.array(self.values)
         del self.values[:]
         return numbers
 
 
 class Facts:
-    """A column kept as text. With ``unique``, all values must differ.
+    """A column that is kept as text. If ``unique`` is True, all values must differ.
 
-    ``replaced`` counts the control characters that were replaced by U+FFFD in values that need not be unique.
+    ``replaced`` is the number of control characters that were replaced by U+FFFD in columns that are not unique.
     """
 
     remedy = ""
@@ -286,7 +288,7 @@ class Facts:
         return key, place
 
     def append(self, parsed: tuple[str, Any]) -> None:
-        """Keep what was parsed."""
+        """Append a parsed text."""
         text, place = parsed
         if self._places is not None:
             self._places[text] = place

@@ -1,4 +1,4 @@
-"""Collection of bags of names document by document, and the rule for the names that are kept."""
+"""Collection of bags of names, one document after another, and the rule for selecting words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_COUNT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Dropped:
-    """Number of ``what`` ("documents", "tokens") that a reader left out, and the reason ``why``."""
+    """Number of items (``what``, such as "documents" or "tokens") that a reader left out, and the reason ``why``."""
 
     what: str
     number: int
@@ -35,8 +35,11 @@ class CountsBuilder:
 
     Parameters
     ----------
-    names : the columns, in order; other names are left out and counted in ``outside``, or counted as ``others`` if that
-        is one of the names. None accepts all names, in alphabetical order.
+    names : sequence of str, optional
+        Names of the columns, in order. By default, all names get columns, in alphabetical order.
+    others : str, optional
+        Name in ``names`` as which other names are counted. By default, other names are left out. The attribute
+        ``outside`` is the number of counts of other names.
     """
 
     def __init__(self, names: Sequence[str] | None = None, others: str | None = None) -> None:
@@ -51,7 +54,7 @@ class CountsBuilder:
         self._columns, self._counts, self._ends = Growing(), Growing(), array("q", [0])
 
     def add(self, bag: Mapping[str, int]) -> None:
-        """Append a row; counts lie between 0 and ``MAX_COUNT``."""
+        """Append a row. Counts must be between 0 and ``MAX_COUNT``."""
         column_of = self._column
         if self._names is not None:
             inside = {name: count for name, count in bag.items() if name in column_of}
@@ -67,7 +70,7 @@ class CountsBuilder:
         self._ends.append(len(self._columns))
 
     def finish(self) -> tuple[sp.csr_matrix, list[str]]:
-        """Return the (rows, A) int32 counts of the rows so far and the A names, and start again."""
+        """Return the counts of the rows since the last call, (rows, A) int32 CSR, and the A names."""
         names = sorted(self._column) if self._names is None else self._names
         rank = None
         if self._names is None:
@@ -89,16 +92,17 @@ WORD_COUNTS = ("raw", "presence", "log")
 
 
 def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
-    """Return (J, V) counts with reduced repetitions of words, for models in which each token counts separately.
+    """Return ``counts`` (J, V) with fewer repetitions of words, for models in which each token counts separately.
 
-    how : "raw" changes nothing, "presence" counts each word of a document once, "log" 1 + floor(log2(n)) times.
+    A count n is replaced by 1 if ``how`` is "presence", and by 1 + floor(log2(n)) if ``how`` is "log". "raw" changes
+    nothing.
     """
     if how == "raw":
         return counts
 
     def of_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
         damped = counts.copy()
-        # frexp: n = fraction * 2**exponent with a fraction in [1/2, 1), so that the exponent is 1 + floor(log2 n)
+        # frexp gives n = fraction * 2**exponent with a fraction in [1/2, 1); the exponent is 1 + floor(log2 n)
         damped.data = np.ones_like(counts.data) if how == "presence" else np.frexp(counts.data)[1].astype(np.int32)
         return damped
 
@@ -107,11 +111,11 @@ def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
 
 @dataclass(frozen=True)
 class VocabularyRule:
-    """Rule for the words that are kept.
+    """Rule by which words are selected.
 
     min_df : smallest number of documents with the word.
     max_df : largest share of documents with the word.
-    max_features : number of words with the most tokens (ties in alphabetical order); None keeps all.
+    max_features : largest number of words; the words with the most tokens are kept (ties in alphabetical order).
     """
 
     min_df: int = 1
@@ -126,13 +130,13 @@ class VocabularyRule:
                 whole(name, getattr(self, name))
 
     def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
-        """Return the counts and words that are kept, in order, and the dropped ones."""
+        """Return the counts and names of selected words, in order, and the numbers of words and tokens left out."""
         spread, totals = count_columns(counts)
         rare = spread < self.min_df
         common = spread > self.max_df * counts.shape[0]
         support = np.flatnonzero(~(rare | common))
         if self.max_features is not None:
-            # words are in alphabetical order, and a stable sort keeps that order among equals
+            # words are in alphabetical order, which a stable sort keeps among ties
             support = np.sort(support[np.argsort(-totals[support], kind="stable")[: self.max_features]])
         beyond = ~(rare | common)
         beyond[support] = False

@@ -12,17 +12,16 @@ import numpy as np
 from mc2core.base import extras, storage
 from mc2core.base.progress import work
 
-_BATCH = 256  # texts from one report of progress to the next
+_BATCH = 256  # number of texts between reports of progress
 
 
 def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
-    """Return a vector per text by sentence-transformers, (n, D) float32; NaN for empty texts.
+    """Return the embedding of each text by sentence-transformers, (n, D) float32; NaN for empty texts.
 
-    Vectors are stored in the folder mc2core/embeddings of the user's cache, one file per model, by the digests of
-    texts, so that no text is encoded twice.
+    ``model`` is the folder of a model; nothing is downloaded. Embeddings are cached in the folder mc2core/embeddings of
+    the user's cache, by the digest of the text, so that no text is encoded twice. There is one file per model.
 
-    Raises ValueError if ``model`` is not a folder, because nothing is downloaded, and MissingPackage without
-    sentence-transformers.
+    Raises ValueError if ``model`` is not a folder, and MissingPackage if sentence-transformers is not installed.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -56,7 +55,7 @@ def encode(texts: Sequence[str], model: str | os.PathLike[str]) -> np.ndarray:
 
 
 def _read_vectors(path: Path) -> dict[bytes, np.ndarray]:
-    """Return the vectors of texts that were encoded before, by digest."""
+    """Return the cached embeddings by the digest of the text."""
     if not path.is_file():
         return {}
     arrays = storage.read_arrays(path)

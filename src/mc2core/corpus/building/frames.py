@@ -1,6 +1,6 @@
-"""Conversion of lists of texts and data frames to a corpus, the Python counterpart of ``mc2 import``.
+"""Conversion of lists of texts and of data frames to a corpus, the Python counterpart of ``mc2 import``.
 
-The class Corpus wraps these functions, so it is passed to them as ``make`` and not imported.
+The class Corpus calls these functions and passes itself as ``make``, because importing it here would be circular.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _schema(like: Any) -> alignment.Schema | None:
 
 
 def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options as settings of an import; default stop words are left out."""
+    """Return the given options as settings of an import. Stop words that the user did not give are left out."""
     settings = {name: one for name, one in options.items() if one is not None}
     if "missing" in settings:
         settings["missing"] = codes_of(settings["missing"])
@@ -170,8 +170,7 @@ def settings_of(tokenise: Tokenise | None, stop_words: Any, options: Mapping[str
 
 
 def _kind_of(name: str, values: Sequence[Any], schema: alignment.Schema | None, missing: Missing) -> str:
-    """Return the kind of a column from its values: "number", "date" or "bag"; it must agree with ``schema``, if
-    given."""
+    """Return the kind of a column: "number", "date" or "bag" from its values, or the kind in ``schema`` if given."""
     present = [value for value in values if not (is_missing(value) or missing.code_of(value))]
     if present and all(isinstance(value, datetime.date | np.datetime64 | pd.Period) for value in present):
         value_kind = "date"
@@ -193,9 +192,10 @@ def _with_counts(
     documents: pd.DataFrame | None,
     schema: alignment.Schema | None,
 ) -> Any:
-    """Return the corpus with contexts that are matrices, in their order, and the table of documents.
+    """Return the corpus with matrices of ``counts`` as contexts, contexts in the given ``order``, and ``documents``.
 
-    With a ``schema``, the columns of counts must be those of the schema. Raises ValueError if there are more or fewer.
+    With a ``schema``, the columns of a matrix of counts have the names in the schema. Raises ValueError if the number
+    of columns differs from the schema.
     """
     names = dict(corpus.context_names)
     for name, matrix in counts.items():
@@ -216,14 +216,14 @@ def _with_counts(
 
 
 def _log_missing(corpus: Any, missing: Missing) -> Any:
-    """Return the corpus, and log the codes that were read as missing, as datasheets report them for files."""
+    """Return the corpus unchanged, and log the codes that were read as missing values."""
     if codes := missing.dropped():
         logger.warning("left out of the corpus: %s", "; ".join(map(str, codes)))
     return corpus
 
 
 def _reindex(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """Return the corpus with the columns of a schema, and log what was left out, as datasheets report it for files."""
+    """Return the corpus with the words and contexts of a schema, and log the parts that were left out."""
     followed, unknown = alignment.reindex_to_schema(make, corpus, schema)
     if lost := [*dropped, *unknown]:
         listed = "; ".join(map(str, lost))
@@ -232,7 +232,7 @@ def _reindex(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequenc
 
 
 def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
-    """Return the values of a column, None for missing values."""
+    """Return the values of a column, None for missing values. Raises ValueError unless the column exists once."""
     if name not in frame.columns:
         raise ValueError(f"frame has no column {name!r}{did_you_mean(name, frame.columns)}")
     column = frame[name]
@@ -242,7 +242,7 @@ def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
 
 
 def _to_list(name: str, values: Any) -> list[Any]:
-    """Return the values of a column or a list, None for missing values of pandas; categories become text."""
+    """Return the values of a column or list; missing values of pandas become None, and categories texts."""
     if not isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return several(name, values)
     column = pd.Series(values)

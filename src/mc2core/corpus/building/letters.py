@@ -1,4 +1,4 @@
-"""The rule a-z, which splits the corpora of the papers into words. Users may choose it by its name."""
+"""The tokeniser "a-z", which splits the corpora of the papers into words. Users can also select it by this name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from mc2core.corpus.building.tokens import ENGLISH
 
-# the rule for the stop words of the papers' corpora: without contractions and most pronouns
+# stop words of English that the papers' corpora keep, in addition to contractions and words of one or two letters
 _NOT_THERE = """
     anybody anyone anything everybody everyone everything myself nobody nothing somebody someone something yourselves
 """
@@ -20,10 +20,10 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def words_of(text: str, min_letters: int = 3, stop_words: Iterable[str] = STOP_WORDS) -> list[str]:
-    """Return the words of ``text`` in order: runs of the letters a-z, lower case, with at least ``min_letters``
-    letters.
+    """Return the words of ``text`` in order, in lower case, without stop words.
 
-    Accents are removed first (Schrödinger -> schrodinger). Digits, hyphens and other characters separate words.
+    A word is a sequence of at least ``min_letters`` letters a-z. Accents are removed first (Schrödinger ->
+    schrodinger). Digits, hyphens and other characters separate words.
     """
     plain = text.lower()
     if not plain.isascii():

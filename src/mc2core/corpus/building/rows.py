@@ -1,4 +1,4 @@
-"""Rows, of a file, of a data frame or of lists, to a corpus; bad rows are gathered and reported together."""
+"""Conversion of rows of a file, data frame or lists to a corpus. Bad rows are collected and reported together."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from mc2core.corpus.building.columns import Facts, Labels, Layout, Names, Number
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 from mc2core.corpus.checks import NUMBERS
 
-#: :class:`mc2core.Corpus`, or what takes the same arguments
+#: :class:`mc2core.Corpus`, or a function with the same arguments
 Make: TypeAlias = Callable[..., Any]
-#: bad rows that a message shows
+#: largest number of bad rows that a message shows
 MAX_SHOWN = 20
 
 
 @dataclass
 class BadRows:
-    """Bad rows of one run.
+    """Bad rows of one import.
 
-    allowed : number of bad rows that are left out; one more is an error.
-    can_allow : whether the user can change how the file is read, so that messages name the option.
-    first : the first fault of each bad row, up to ``allowed`` or MAX_SHOWN rows.
+    allowed : largest number of bad rows that are left out without an error.
+    can_allow : whether messages mention the option to leave out bad rows.
+    first : faults of the first bad rows, up to the larger of ``allowed`` and MAX_SHOWN rows.
     number : number of all bad rows.
     """
 
@@ -46,7 +46,7 @@ class BadRows:
             self.first += faults
 
     def check(self, where: str, n_rows: int) -> None:
-        """Raise ValueError if there are more than are allowed, or only bad ones."""
+        """Raise ValueError if there are more than ``allowed`` bad rows, or if all ``n_rows`` rows are bad."""
         if self.number <= self.allowed and self.number < max(n_rows, 1):
             return
         remedies = "".join(f"; {remedy}" for remedy in dict.fromkeys(one.remedy for one in self.first) if remedy)
@@ -63,7 +63,7 @@ class BadRows:
         raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}:{listed}")
 
     def write(self, path: Path) -> None:
-        """Write a tab-separated list of them: place, column and reason."""
+        """Write a tab-separated list of the bad rows: place, column and reason."""
         with storage.replacing(path) as stream:
             stream.write("row\tcolumn\twhy\n")
             for place, column, message, _ in self.first:
@@ -81,27 +81,40 @@ def corpus_of_rows(
     decimal_comma: bool = False,
     followed: Sequence[str] | None = None,
 ) -> tuple[Any, list[Dropped]]:
-    """Return documents made from rows of cells.
+    """Build a corpus from rows of cells.
 
     Parameters
     ----------
-    make : the class of the corpus.
-    where : name of the source in messages.
-    rows : place (number of the line, or text) and cells of each row in the order of ``layout.columns``, or its fault.
-    vocabulary : the words, in this order; others are dropped. None: the words that are seen and that ``rule`` keeps.
-    rule : not together with ``vocabulary``.
-    bad : collects the bad rows.
-    followed : words of an earlier corpus or a model; they become the columns if no document has a word.
+    make : callable
+        The class Corpus.
+    where : str
+        Name of the source in messages.
+    rows : iterable
+        Place (line number, or text) of each row, and its cells in the order of ``layout.columns`` or a Fault.
+    layout : Layout
+        Roles of the columns.
+    vocabulary : sequence of str, optional
+        The words to count, in column order. By default, all words are counted that ``rule`` selects.
+    rule : VocabularyRule, optional
+        Rule by which words are selected. A rule and a ``vocabulary`` must not be given together.
+    bad : BadRows, optional
+        Collector of bad rows.
+    decimal_comma : bool, optional
+        Whether numbers may have a decimal comma.
+    followed : sequence of str, optional
+        Words of an earlier corpus or a model, which become the words of the corpus if no document has a word.
 
     Returns
     -------
-    corpus : documents in the order of the rows; documents without words are kept.
-    dropped : the parts left out, with reasons.
+    corpus : Corpus
+        Documents in the order of the rows, including documents without words.
+    dropped : list of Dropped
+        The parts left out, with reasons.
 
     Raises
     ------
     ValueError
-        If there are too many bad rows. The message names the source, and for each row place, column and fault.
+        If there are too many bad rows. The message has the source, and place, column and fault of bad rows.
     """
     if vocabulary is not None and rule is not None:
         raise ValueError("min_df, max_df and max_features cannot be given with a vocabulary, which is used as it is")
@@ -188,9 +201,9 @@ def gather(
     bad: BadRows,
     what: str = "documents",
 ) -> int:
-    """Pass the place and the parsed cells of every valid row to ``take``, which may reject them.
+    """Parse rows, and return the number of rows.
 
-    Returns the number of rows.
+    ``take`` is called with the place and the parsed cells of each valid row; it may reject a row by ValueError.
     """
     n_rows = 0
     parsers = [(part.column, part.parse, part.remedy) for part in parts]
@@ -218,7 +231,7 @@ def gather(
 
 
 def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> str:
-    """Return the reason why no document has a word."""
+    """Return the reason why no document has a word, for a message."""
     if outside or any(one.what in ("words", "tokens") for one in dropped):
         return "the vocabulary keeps none of its words"
     rule = f"; running text is cut into {layout.tokeniser}"
@@ -226,7 +239,11 @@ def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> 
 
 
 def _labels(where: str, column: Labels, layout: Layout) -> tuple[Any, list[str] | None]:
-    """Return one number per document if each has one label, else the (J, L) membership; None for optional gaps."""
+    """Return labels and their names.
+
+    Labels are numbers (J,) if each document has one label, otherwise memberships (J, L). Labels are None if the column
+    is optional and a document has no label.
+    """
     counts, names = column.builder.finish()
     membership = damped(counts, "presence")
     lengths = np.diff(membership.indptr)

@@ -1,5 +1,4 @@
-"""Settings of an import, as a command line, a configuration and a saved corpus hold them, and the layout that they
-say."""
+"""Settings of an import, in the form used by the command line, configurations and saved corpora, and their layout."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ from mc2core.corpus.building.columns import CONTENT_KINDS, SEPARATOR, ContextCol
 from mc2core.corpus.building.counts import VocabularyRule
 from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
 
-#: forms of documents that have columns of the user's, which settings name
+#: forms of input with one document per row, text or entry
 TABLE, UCI, TEXTS = "a table", "UCI bag-of-words", "texts"
-#: and that of a table with an observation to a row
+#: form of input with one observation per row
 OBSERVATIONS = "a table of observations"
-#: name of the tokeniser if a function of the user made the words; a file cannot store it
+#: name of the tokeniser if words were extracted by a user's function, which a file cannot store
 FUNCTION = "function"
-#: how text is cut into words
+#: settings by which text is split into words
 TOKENS = ("tokeniser", "stop_words", "min_letters", "max_ngram")
-#: and how these are counted
+#: settings by which text is split into words and words are counted
 WORDS = (*TOKENS, "word_counts")
-#: which words and values are counted
+#: settings that select words and values
 CHOSEN = ("vocabulary", "min_df", "max_df", "max_features", "rare")
 #: setting for no stop words, or for no separator
 NONE = "none"
@@ -35,7 +34,7 @@ _LISTS = ("contexts", "keep", "separators", "observations", "missing")
 
 
 def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[str, Any]:
-    """Add the default settings of a table or of texts; ``separator`` is the default separator of bags."""
+    """Return the settings completed by defaults; ``separator`` is the default separator of names in bags."""
     full = {"word_counts": "raw"} | dict(settings)
     separators = list(full.get("separators", ()))
     if not any(parse_separator(text)[0] == "" for text in separators):
@@ -44,7 +43,7 @@ def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[st
 
 
 def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings TOKENS with their values."""
+    """Return the settings TOKENS by name, with defaults for settings that are not given."""
     tokeniser = choice("tokeniser", settings.get("tokeniser", "unicode"), _FEWEST_LETTERS)
     default = {
         "tokeniser": tokeniser,
@@ -56,7 +55,7 @@ def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of an import: ``settings`` for later imports, and the ``chosen`` words and values."""
+    """Return the record of an import: the settings for later imports, and the settings that selected words."""
     record = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
     if form == TABLE and not has_text(record):
         record = {name: value for name, value in record.items() if name not in TOKENS}
@@ -69,7 +68,7 @@ def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_text(settings: Mapping[str, Any]) -> bool:
-    """Return whether a column is cut into words."""
+    """Return whether a column contains text that is split into words."""
     contexts = parse_contexts(settings.get("contexts", ()))
     return "text" in settings or any(one.kind == "text" for one in contexts.values())
 
@@ -79,10 +78,14 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
 
     Parameters
     ----------
-    optional : columns that the table may lack.
-    tokenise : the function, if the tokeniser is FUNCTION.
+    settings : mapping
+        Result of :func:`complete`.
+    optional : collection of str
+        Columns that the table may lack.
+    tokenise : callable, optional
+        The user's function, if the tokeniser is FUNCTION.
 
-    Raises ValueError for an unknown setting.
+    Raises ValueError if the value of a setting is invalid.
     """
     content = [kind for kind in CONTENT_KINDS if kind in settings]
     if len(content) != 1:
@@ -114,20 +117,20 @@ def codes_of(missing: Any) -> list[str]:
 
 
 def missing_of(settings: Mapping[str, Any]) -> Missing:
-    """Return the codes of missing values: those of pandas and the given ones, or only the given ones if NONE is among
-    them."""
+    """Return the codes of missing values: the codes of pandas and the given codes, or only the given codes if these
+    include NONE."""
     codes = codes_of(settings.get("missing", ()))
     return Missing([one for one in codes if one != NONE] if NONE in codes else [*MISSING, *codes])
 
 
 def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
-    """Return the rule by which words are selected; None if no setting limits them."""
+    """Return the rule by which words are selected; None if no setting limits the vocabulary."""
     limits = {name: settings[name] for name in ("min_df", "max_features", "max_df") if name in settings}
     return VocabularyRule(**limits) if limits else None
 
 
 def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) -> Tokeniser:
-    """Return the tokeniser of :func:`complete` settings. Raises ValueError if it was a function and none is given."""
+    """Return the tokeniser of :func:`complete` settings. Raises ValueError if a user's function is needed."""
     name, words = settings["tokeniser"], settings["stop_words"]
     words = None if words == NONE else words
     if name == FUNCTION and tokenise is None:
@@ -145,7 +148,7 @@ def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) 
 def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
     """Parse ``["year=Publication year:number", ...]`` into ``{name: column and kind}``.
 
-    The default name is the name of the column. Raises ValueError for another form, or a name given twice.
+    The default name is the name of the column. Raises ValueError if the form is invalid or a name is given twice.
     """
     return once(map(_context, texts), "context")
 
@@ -167,8 +170,10 @@ def _context(text: str) -> tuple[str, ContextColumn]:
 
 
 def parse_separator(text: str) -> tuple[str, str | None]:
-    """Parse ``"tags=,"`` to (column, sign). Without a column, it is "", for all columns; the sign is None for
-    ``"none"``."""
+    """Parse ``"tags=,"`` to (column, separator).
+
+    If no column is given, the column is "", which stands for all columns. The separator is None for ``"none"``.
+    """
     column, sign, separator = text.rpartition("=")
     if not (sign and column and separator):
         column, separator = "", text

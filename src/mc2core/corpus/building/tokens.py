@@ -1,13 +1,14 @@
-"""Conversion of running text to words, in any script.
+"""Splitting of running text into words, in any script.
 
-A word is a run of letters, marks and digits with at least one letter; an apostrophe inside belongs to it. Text is first
-composed (Unicode NFC) and brought to lower case as Unicode maps it. All else separates words, hyphens too.
+A word is a sequence of letters, marks and digits with at least one letter. Apostrophes inside a word belong to it. All
+other characters, including hyphens, separate words. Text is first composed (Unicode NFC) and converted to lower case.
 
-Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are cut into overlapping pairs of
-characters, as in search engines without a dictionary. These pairs are no real words; :class:`Tokeniser` accepts any
-other function.
+Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are split into overlapping pairs of
+characters, as in search engines without a dictionary. These pairs are not real words. :class:`Tokeniser` accepts
+another function for splitting text.
 
-Stop words of English are our list, those of other languages the lists of the package ``stop-words`` (BSD licence).
+Stop words of English are listed in this module. Stop words of other languages are the lists of the package
+``stop-words`` (BSD licence).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import stop_words
 
 from mc2core.base.checks import choice, whole
 
-# Function words and contractions. Words that can be the subject of a text are not included ("system" and "fire", which
-# some lists have). The list of the papers' corpora (letters.py) is a part of this list.
+# Function words and contractions. Words that can be the topic of a text are not included, such as "system" and "fire".
+# The stop words of the papers' corpora (letters.py) are a part of this list.
 ENGLISH = """
     a about above across after again against ain't all almost along already also although always am among an and
     another any anybody anyone anything are aren't around as at be because been before behind being below beneath
@@ -43,14 +44,15 @@ ENGLISH = """
 
 
 def languages() -> list[str]:
-    """Return the languages that have stop words."""
+    """Return the languages for which there are stop words."""
     return sorted(stop_words.AVAILABLE_LANGUAGES)
 
 
 def stop_words_of(wanted: str | Collection[str] | None) -> frozenset[str]:
-    """Stop words of a language, or those given, as running text has them: composed, lower case, straight apostrophes.
+    """Return the stop words of a language, or the given words, in the form of words in text.
 
-    ValueError: an unknown language (the nearest is named), or a word that is no text.
+    Words are composed (NFC) and in lower case, with straight apostrophes. Raises ValueError if the language is unknown
+    (the message names the most similar language), or if a word is not a text.
     """
     if wanted is None:
         return frozenset()
@@ -64,9 +66,9 @@ def stop_words_of(wanted: str | Collection[str] | None) -> frozenset[str]:
     return frozenset(unicodedata.normalize("NFC", word).lower().strip().replace("\u2019", "'") for word in words)
 
 
-#: default of :class:`Tokeniser` for running text
+#: default of ``min_letters`` in :class:`Tokeniser`
 MIN_LETTERS = 2
-# ASCII characters before words are searched: letters, digits and apostrophes stay, all others separate words
+# translation of bytes: ASCII characters other than letters, digits and apostrophes become spaces
 _SEPARATED = bytes(sign if sign > 127 or chr(sign).isalnum() or chr(sign) == "'" else 32 for sign in range(256))
 _LETTER = re.compile(r"[^\W\d_]")
 #: blocks of scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han
@@ -84,8 +86,10 @@ Tokenise = Callable[[str], Iterable[str]]
 
 @functools.cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of words, of pieces in one kind of script, and of characters with their marks. Python's ``\\w``
-    has no marks."""
+    """Return patterns of words, of parts of words with or without spaces in their script, and of characters with marks.
+
+    Marks are listed, because Python's ``\\w`` does not match them.
+    """
     codes = [code for code in range(0x300, 0xE01F0) if unicodedata.category(chr(code))[0] == "M"]
     ends = [code for code in codes if unicodedata.category(chr(code + 1))[0] != "M"]
     starts = [code for code in codes if unicodedata.category(chr(code - 1))[0] != "M"]
@@ -96,20 +100,24 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 class Tokeniser:
-    """Text to words, in their order.
+    """Splits texts into words.
 
     Parameters
     ----------
-    tokenise : function from a text to its words, in place of the module's rule; its words are taken as they are, on one
-        line each, except those that ``stop_words`` and ``min_letters`` leave out.
-    stop_words : a language (:func:`mc2core.corpus.building.tokens.languages`), words, or None. A stop word at
-        either end of a word with an apostrophe is cut off: l'homme -> homme, dog's -> dog. Default: "english", and
-        None with ``tokenise``.
-    min_letters : shorter words are left out; 2 by default, and 1 with ``tokenise``.
-    max_ngram : up to so many words that stand next to each other are counted as one more, "white_house"; a word that is
-        left out separates.
+    tokenise : callable, optional
+        Function from a text to its words, which replaces the rule of this module. Its words are used unchanged, except
+        that ``stop_words`` and ``min_letters`` leave out words.
+    stop_words : str, collection of str or None
+        A language (:func:`mc2core.corpus.building.tokens.languages`), words, or None for no stop words. The default is
+        "english", or None with ``tokenise``. In words with an apostrophe, stop words at both ends are removed: l'homme
+        -> homme, dog's -> dog.
+    min_letters : int, optional
+        Smallest number of letters and digits in a word. The default is 2, or 1 with ``tokenise``.
+    max_ngram : int, optional
+        Largest number of consecutive words that are also counted as one word, such as "white_house". Words that are
+        left out separate such sequences.
 
-    ValueError: an unknown language, or a number that is not allowed.
+    Raises ValueError if the language is unknown or a number is not allowed.
     """
 
     def __init__(
@@ -148,7 +156,8 @@ class Tokeniser:
         return [word for run in _runs(text) for word in self.remembered[run]]
 
     def count(self, text: str) -> Mapping[str, int]:
-        """Count the words and n-grams of a text. Raises ValueError if the user's function returns none."""
+        """Return the count of each word and n-gram of a text. Raises ValueError if the user's function does not return
+        words."""
         if self._tokenise is not None or self._max_ngram > 1:
             return Counter(_join_words(self.words(text), self._max_ngram))
         counts: Counter[Any] = Counter(itertools.chain.from_iterable(map(self.remembered.__getitem__, _runs(text))))
@@ -156,7 +165,7 @@ class Tokeniser:
         return counts
 
     def _make_words(self, run: bytes) -> list[str | None]:
-        """Return the words of a run, with None for each word that is left out."""
+        """Return the words of a part of a text without spaces, with None for each word that is left out."""
         plain = run.decode()
         if not plain.isascii():
             plain = unicodedata.normalize("NFC", plain).lower()
@@ -174,7 +183,7 @@ class Tokeniser:
 
 
 class _WordCache(dict[bytes, list[str | None]]):
-    """The words of ``most`` runs, since most runs of a text were in an earlier one."""
+    """Cache of the words of ``most`` parts of texts (:func:`_runs`), because most parts recur."""
 
     most = 1 << 17
 
@@ -194,12 +203,12 @@ def has_pairs(words: Iterable[str]) -> bool:
 
 
 def _runs(text: str) -> list[bytes]:
-    """Return the runs between ASCII characters that no word contains."""
+    """Return the parts of a text between ASCII characters that no word contains, such as spaces."""
     return text.lower().encode(errors="replace").translate(_SEPARATED).split()
 
 
 def _split_pairs(tokens: Iterable[str]) -> list[str]:
-    """Return the words; words in scripts without spaces are cut into pairs of characters."""
+    """Return ``tokens`` with words in scripts without spaces split into pairs of characters."""
     _, pieces, characters = _patterns()
     words: list[str] = []
     for word in tokens:
@@ -225,7 +234,7 @@ def _strip_ends(word: str, stop_words: Collection[str]) -> str:
 
 
 def _join_words(words: Sequence[str | None], max_ngram: int) -> Iterator[str]:
-    """Yield the words and n-grams."""
+    """Yield the words, and then the n-grams of up to ``max_ngram`` words, joined by underscores."""
     yield from (word for word in words if word is not None)
     for length in range(2, max_ngram + 1):
         for first in range(len(words) - length + 1):
@@ -235,7 +244,7 @@ def _join_words(words: Sequence[str | None], max_ngram: int) -> Iterator[str]:
 
 
 def _check_words(words: Any) -> list[str]:
-    """Check the result of the user's function. Raises ValueError for anything else than words."""
+    """Return the words that the user's function returned. Raises ValueError if they are not texts."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"the tokeniser gave {type(words).__name__}; a list of words is needed")
     checked = []

@@ -1,1 +1,1 @@
-"""Documents of a user: tables, UCI bags of words."""
+"""Readers of documents from files: tables, text files, bibliographies, observations and UCI bags of words."""

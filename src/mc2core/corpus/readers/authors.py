@@ -1,6 +1,6 @@
-"""Authors' names in one standard form.
+"""Conversion of authors' names to one standard form.
 
-The form depends only on the name, not on other names of the file, so that later files give the same names.
+The result depends only on the name, not on other names of the file. Later files therefore give the same names.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _GROUP = re.compile(
     r"initiative|institute?|investigators|ministry|network|organi[sz]ation|program(me)?|society|team|university)\b",
     re.IGNORECASE,
 )
-# without dots at most two: three capitals are a surname ("Jin GUO")
+# at most two initials without dots, because three capitals may be a surname ("Jin GUO")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.-?){1,4}|[^\W\d_](?:\.?-?[^\W\d_])?\.?")
 _SUFFIX = re.compile(r"[,\s]+(?:jr|sr|ii|iii|iv)\.?(?=,|$)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=100_000)
 def author_of(name: str) -> str:
-    """Return a name as "Surname, I.", with one initial and without accents.
+    """Return a name in the form "Surname, I.", with one initial and without accents.
 
-    Groups (names in braces, or with a word such as "committee") and single words stay as they are.
+    Names of groups (in braces, or with a word such as "committee") and single words do not get an initial.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def author_of(name: str) -> str:
 
 
 def _parts(words: list[str]) -> tuple[str, str]:
-    """Return surname and given names of a name without a comma: "Muller JA", "J. A. Muller" or "Jan van der Berg"."""
+    """Return surname and given names of a name without comma, such as "Muller JA" or "Jan van der Berg"."""
     if len(words) < 2:
         return " ".join(words), ""
     first_word, last_word = words[0], words[-1]
     if _is_initials(last_word):
-        # of "LI W" and "W LI", the shorter is the initial; a dot makes it one
+        # in "LI W" and "W LI", the shorter word is the initial; a dot marks initials
         is_first = _is_initials(first_word) and (_letters(first_word), -first_word.count(".")) < (
             _letters(last_word),
             -last_word.count("."),
@@ -71,7 +71,7 @@ def _letters(word: str) -> int:
 
 
 def _capitalise(surname: str) -> str:
-    """Return a surname in capitals with only its first letters in capitals."""
+    """Return a surname with only first letters in capitals, if the surname or a word of it is all in capitals."""
     is_shouted = surname.isupper() and len(surname) > 2
 
     def cased(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Bibliographies: exports of reference managers and of literature databases, with their own column names.
+"""Reading of bibliographies: exports of reference managers and of literature databases.
 
-Formats: RIS, BibTeX, PubMed (XML and MEDLINE), Web of Science (tagged and tab-delimited), JSON Lines of works as
-OpenAlex has them, and CSV with a title, authors and an abstract, such as those of Scopus and Zotero.
+The formats are RIS, BibTeX, PubMed (XML and MEDLINE), Web of Science (tagged and tab-delimited), JSON Lines of works as
+in OpenAlex, and CSV with a title, authors and an abstract, as exported by Scopus and Zotero.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mc2core.corpus.readers.authors import author_of
 #: (place in the file, values of a work by field)
 _Record = tuple[Any, dict[str, Any]]
 
-#: for messages
+#: the formats, for messages
 FORMATS = (
     "these are read: RIS (.ris), BibTeX (.bib), PubMed (.xml, .nbib), Web of Science (.txt), OpenAlex (.jsonl) and CSV "
     "with a title, authors and an abstract (.csv)"
 )
 #: column of the words: title and abstract
 TEXT = "text"
-#: columns, and the contexts they become, in the order of a datasheet
+#: context that is made from each column, in the order of a datasheet
 CONTEXTS = {
     "year": "year:number",
     "authors": "author=authors:bag",
@@ -43,10 +43,10 @@ CONTEXTS = {
 }
 _COLUMNS = ("id", TEXT, "title", "abstract", "doi", "pmid", *CONTEXTS)
 _LISTS = ("authors", "keywords", "mesh", "references")
-#: a value of a context in fewer documents is left out, because it connects no documents
+#: smallest number of documents with a value of a context; rarer values are left out, because they connect no documents
 LEAST_DOCUMENTS = 2
 
-# fields, and the tags or headers with their values: the first one with a value is used
+# tags or headers of each field; the first tag with a value is used
 _RIS = {
     "title": ("TI", "T1", "CT", "BT"), "abstract": ("AB", "N2"), "year": ("PY", "Y1", "DA"), "authors": ("AU", "A1"),
     "journal": ("JF", "JO", "T2", "JA", "J2"), "keywords": ("KW",), "doi": ("DO",), "key": ("ID", "AN"),
@@ -82,8 +82,8 @@ _AFTER_INITIAL = re.compile(r"(?<=\.),\s*")
 class Works:
     """The works of a bibliography, without duplicates.
 
-    rows : place in the file, and values by column (``columns``).
-    counts : what a datasheet says of the file, such as the number of duplicates.
+    rows : place in the file and values by column (``columns``) of each work.
+    counts : counts for a datasheet, such as the number of duplicates.
     """
 
     rows: list[_Record]
@@ -91,11 +91,11 @@ class Works:
 
     @property
     def columns(self) -> list[str]:
-        """Columns that have a value in some work."""
+        """Columns that have a value in at least one work."""
         return [name for name in _COLUMNS if name == TEXT or any(row.get(name) for _, row in self.rows)]
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of an import of all columns; contexts need a value that at least two works share."""
+        """Return the settings of an import of all columns; other contexts than the year need a value in two works."""
         largest = {name: max(self._works_of(name).values(), default=0) for name in CONTEXTS}
         least = {name: 1 if name == "year" else LEAST_DOCUMENTS for name in CONTEXTS}
         used = [name for name in CONTEXTS if largest[name] >= least[name]]
@@ -109,12 +109,12 @@ class Works:
         }
 
     def _works_of(self, name: str) -> Counter[Any]:
-        """Count the works that have each value of a column."""
+        """Return the number of works with each value of a column."""
         cells = (row.get(name) for _, row in self.rows)
         return Counter(one for cell in cells if cell for one in (set(cell) if isinstance(cell, list) else {cell}))
 
     def cells(self, path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any]]]:
-        """Yield the place and the values of ``columns`` of each work. ValueError for a column that there is not."""
+        """Yield the place and the values of ``columns`` of each work. Raises ValueError if a column does not exist."""
         find_columns(path, self.columns, columns)
         for place, row in self.rows:
             yield place, [row.get(name) for name in columns]
@@ -142,7 +142,7 @@ def messages(counts: Mapping[str, int]) -> list[str]:
 
 
 def format_of(path: Path) -> str | None:
-    """Return the format of a bibliography by the ending of its name, or by its first line; None for other files."""
+    """Return the format of a bibliography by the suffix of its name or by its first line; None for other files."""
     if path.is_dir():
         return None
     name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
@@ -167,15 +167,15 @@ def format_of(path: Path) -> str | None:
 
 
 def read(path: Path) -> Works:
-    """Read a bibliography of one of the formats of :func:`format_of`.
+    """Read a bibliography in a format of :func:`format_of`.
 
-    Records with the same DOI or PMID are one document; so are records of the same title that do not differ in DOI,
-    PMID, year or first author. The first stays, and later ones fill its gaps.
+    Records with the same DOI or PMID are one work. Records with the same title are one work unless they differ in DOI,
+    PMID, year or first author. The first record of a work is kept, and later records fill its gaps.
 
     Raises
     ------
     ValueError
-        If the file is damaged, cut off or empty, with its name and, if known, the line.
+        If the file is damaged, truncated or empty. The message has the name of the file and, if known, the line.
     MissingPackage
         If the file is BibTeX and bibtexparser is not installed.
     """
@@ -221,7 +221,7 @@ def read(path: Path) -> Works:
 
 
 def _work(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the columns of a record, and the names of its authors as written."""
+    """Return the values of a record by column, and the names of its authors as in the file."""
     text = {name: _plain(record.get(name)) for name in ("title", "abstract", "journal")}
     names = [plain for one in _split(record.get("authors")) if (plain := _plain(one).strip(" ,;"))]
     lists = {
@@ -251,27 +251,27 @@ def _plain(value: Any) -> str:
 
 
 def _split(value: Any) -> list[str]:
-    """Return the names of a cell: a list, or a text with semicolons between names."""
+    """Return the names in a cell, which is a list or a text with semicolons between names."""
     if isinstance(value, list | tuple):
         return [str(one) for one in value if one]
     return [one.strip() for one in str(value or "").split(";")]
 
 
 def _read_reference(reference: str) -> str:
-    """Return the DOI of a reference if it has one, else the reference."""
+    """Return the DOI of a reference if it has one, otherwise the whole reference."""
     doi = _DOI.search(reference)
     return doi[0].rstrip(".,;]").lower() if doi else reference
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two records with one title have different DOIs, PMIDs, years or first authors."""
+    """Return whether two records with the same title have different DOIs, PMIDs, years or first authors."""
     pairs = [(one[name], other[name]) for name in ("doi", "pmid", "year")]
     pairs.append((one["authors"][:1], other["authors"][:1]))
     return any(a and b and a != b for a, b in pairs)
 
 
 def _name(works: Sequence[_Record]) -> None:
-    """Give each work its text and its id: DOI, else PMID, else the key of the file, else a digest of its title."""
+    """Set the text and the id of each work. The id is its DOI, else PMID, else key in the file, else a digest."""
     used: Counter[str] = Counter()
     for _, work in works:
         work[TEXT] = f"{work['title']}\n{work['abstract']}".strip()
@@ -282,13 +282,17 @@ def _name(works: Sequence[_Record]) -> None:
 
 
 def _pick_fields(record: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the fields of a record, each from the first of its ``names`` with a value."""
+    """Return the fields of a record. The value of a field is taken from the first of its ``names`` with a value."""
     return {field: next((record[one] for one in tags if record.get(one)), None) for field, tags in names.items()}
 
 
 @dataclass(frozen=True)
 class _Tagged:
-    """A format with a tag before each value. ``end`` ends a record, ``last`` the file; of MEDLINE the start does."""
+    """A format with a tag before each value.
+
+    The tag ``start`` begins a record, ``end`` ends a record, and ``last`` ends the file. MEDLINE has no ``end``: the
+    next record ends a record.
+    """
 
     name: str
     tag: re.Pattern[str]
@@ -306,7 +310,7 @@ class _Tagged:
             if not line.strip():
                 continue
             if match is None and record is not None:
-                if self.end:  # EndNote and Web of Science put one value of a list on each line
+                if self.end:  # in EndNote and Web of Science, each line is one value of a list
                     record[tag].append(line.strip())
                 else:
                     record[tag][-1] += " " + line.strip()
@@ -376,7 +380,7 @@ def _table(path: Path) -> Iterator[_Record]:
 
 
 def _json(path: Path) -> Iterator[_Record]:
-    """Yield works in the format of OpenAlex, or flat records with the same names as in tables."""
+    """Yield records in the format of OpenAlex, or flat records with the column names of tables."""
     for number, record in json_lines(path):
         if isinstance(record, Fault):
             raise ValueError(f"{path}, line {number} {record.message}")
@@ -402,7 +406,7 @@ def _json(path: Path) -> Iterator[_Record]:
 
 
 def _label(value: Any) -> str:
-    """Return the name of an entity of OpenAlex; for an address, its last part."""
+    """Return the name of an entity of OpenAlex, or its identifier if it is given as an address."""
     if isinstance(value, dict):
         names = ("display_name", "descriptor_name", "name", "keyword")
         return str(next((value[name] for name in names if value.get(name)), ""))
@@ -439,7 +443,7 @@ def _bibtex(path: Path) -> Iterator[_Record]:
     from bibtexparser.model import DuplicateBlockKeyBlock, Entry
     from pylatexenc.latex2text import LatexNodes2Text
 
-    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # the error below says it
+    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)  # errors are raised below
     decode = LatexNodes2Text(math_mode="verbatim").latex_to_text
     library = parse_string("".join(line for _, line in lines_of(path)))
     entries: list[Any] = list(library.entries)

@@ -1,6 +1,6 @@
-"""Documents from a stream of JSON lines with the columns of a model, the counterpart of ``mc2 import --like``.
+"""Reading of documents from a stream of JSON lines with the words and contexts of a model, like ``mc2 import --like``.
 
-Lines that wait in a pipe are processed together; no batch waits for further lines.
+Lines that are available in a pipe are processed together as a batch. A batch never waits for further lines.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from mc2core.corpus.embeddings import Projection, projection_of
 _CHUNK = 1 << 16
 
 Line = tuple[int, bytes | Fault]
-"""Number from 1, and the line without its end; a Fault for one that is too long."""
+"""Number of a line, from 1, and the line without its end, or a Fault if the line is too long."""
 
-_REMEMBERED = 1 << 14  # size of the cache of words: a stream may be endless
+_REMEMBERED = 1 << 14  # size of the cache of words, which is limited because a stream may be endless
 
 
 class Documents(NamedTuple):
-    """Documents from some lines.
+    """Documents that were read from a batch of lines.
 
-    ``corpus`` has the documents that could be read, or is None. ``lines`` and ``ids`` have their line numbers and ids
-    (or None), and ``bad`` has the errors of the others.
+    ``corpus`` contains the documents, or is None if no line could be read. ``lines`` and ``ids`` are the line number
+    and the id (or None) of each document. ``bad`` has the errors of the other lines.
     """
 
     corpus: Corpus | None
@@ -47,17 +47,19 @@ class Documents(NamedTuple):
 
 
 class LineReader:
-    """Reads documents for a model.
+    """Reads documents from lines for a model.
 
     Parameters
     ----------
-    like : as in :func:`mc2core.corpus.readers.reading.read_own`.
-    given : settings "text", "bag", "counts", "contexts" and "id", as there; by default those of the model's import.
-        Without these, the key of running text is "text", the key of a bag of words is "words", the key of a context is
-        its name, and the key of an id is "id". A vector is a list of numbers; an embedding has the length before the
-        reduction.
+    like : Corpus or Posterior
+        As in :func:`mc2core.corpus.readers.reading.read_own`.
+    options : mapping
+        Settings "text", "bag", "counts", "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`; by
+        default, the settings of the model's import. Without an import, the key of running text is "text", the key of a
+        bag of words is "words", the key of a context is its name, and the key of an id is "id". A vector is a list of
+        numbers. An embedding is given with its length before the reduction.
 
-    Raises ValueError if a setting is determined by the model, or if its words were made by a function of the user.
+    Raises ValueError if a setting is determined by the model, or if its words were extracted by a user's function.
     """
 
     def __init__(self, like: HasSchema, options: Mapping[str, Any]) -> None:
@@ -90,13 +92,13 @@ class LineReader:
         self._template = Corpus(content, schema.words, contexts, context_names=names)
         self._template.imported = like.imported
         stated = [one.partition(":")[0].partition("=")[0] for one in options.get("contexts") or ()]
-        #: keys named by ``options`` that no line has had so far, by their kind
+        #: keys in ``options`` that no line has had so far, by their role
         self.unseen = {f"context {name!r}": layout.contexts[name].column for name in stated if name in layout.contexts}
         if options.get("id"):
             self.unseen["the id"] = self._id
 
     def read(self, lines: Iterable[Line]) -> Documents:
-        """Return the documents of some lines, in order; blank lines are skipped."""
+        """Return the documents of a batch of lines, in order; blank lines are skipped."""
         documents = Documents(None, [], [], [])
         for number, line in lines:
             if isinstance(line, bytes) and not line.strip():
@@ -124,12 +126,15 @@ class LineReader:
         return documents._replace(corpus=self._template.with_documents(*self._take())) if documents.lines else documents
 
     def _take(self) -> tuple[sp.csr_matrix, dict[str, Any]]:
-        """Return counts and contexts of the rows so far."""
+        """Return the counts of words and the contexts of the rows since the last call."""
         content, *contexts = [one.take() for one in self._columns]
         return damped(content, self._word_counts), dict(zip(self._contexts, contexts, strict=True))
 
     def without(self, documents: Documents, wrong: Mapping[int, tuple[str, str]]) -> Documents:
-        """Move documents whose contexts are ``wrong``, by number, from the corpus of ``documents`` to its bad lines."""
+        """Move invalid documents from ``documents.corpus`` to ``documents.bad``, and return the result.
+
+        ``wrong`` has the context and the reason for each invalid document, by row number.
+        """
         if not wrong or documents.corpus is None:
             return documents
         column_of = {name: one.column for name, one in zip(self._contexts, self._columns[1:], strict=True)}
@@ -144,7 +149,7 @@ class LineReader:
 
 
 def _layout(schema: Schema, options: Mapping[str, Any]) -> Layout:
-    """Return the columns of words and contexts in a line."""
+    """Return the layout of words and contexts in a line."""
     names = [*options, *(schema.settings if schema.form == TABLE else ())]
     if not any(kind in names for kind in CONTENT_KINDS):
         options = {**options, **({"text": "text"} if "tokeniser" in schema.settings else {"bag": "words"})}
@@ -155,9 +160,10 @@ def _layout(schema: Schema, options: Mapping[str, Any]) -> Layout:
 
 
 def batches_of_lines(stream: IO[bytes], most: int) -> Iterator[list[Line]]:
-    """Yield batches of at most ``most`` lines of ``stream``, which has a descriptor, without waiting for more.
+    """Yield batches of at most ``most`` lines of ``stream``, which must have a file descriptor.
 
-    At most a batch and a line of MAX_LINE_BYTES are in memory.
+    A batch with at least one line does not wait for further lines. At most one batch and one line of MAX_LINE_BYTES
+    are in memory.
     """
     descriptor, batch = stream.fileno(), list[Line]()
     for line in _lines(descriptor):
@@ -192,7 +198,7 @@ def _lines(descriptor: int) -> Iterator[Line | None]:
 
 
 class _Vectors:
-    """A list of numbers in each line, of embeddings (``projection``) as they are before they are reduced."""
+    """A context of vectors, given as a list of numbers in each line. Embeddings are reduced by ``projection``."""
 
     def __init__(self, column: str, length: int, projection: Projection | None) -> None:
         self.column, self._length, self._values = column, length, list[list[float]]()
@@ -200,7 +206,7 @@ class _Vectors:
         self.append = self._values.append
 
     def parse(self, value: Any, place: Any) -> list[float]:
-        """Parse a list of numbers, NaN for null. Raises ValueError if it has another length or type."""
+        """Parse a list of numbers; null gives NaN. Raises ValueError if the value has another length or type."""
         if value is None:
             return [np.nan] * self._length
         if not isinstance(value, list) or len(value) != self._input_length:
@@ -214,7 +220,7 @@ class _Vectors:
         return reduced
 
     def take(self) -> np.ndarray:
-        """Return the vectors so far, (J, D) float64 with NaN for missing coordinates, and start again."""
+        """Return the vectors since the last call, (J, D) float64, NaN for missing coordinates."""
         vectors = np.array(self._values, np.float64)
         self._values.clear()
         return vectors

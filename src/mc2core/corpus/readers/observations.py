@@ -1,4 +1,4 @@
-"""Tables with one observation per row: each row names its document and has the numbers of the observation."""
+"""Reading of tables with one observation per row. A row has the name of a document and numbers of the observation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mc2core.corpus.checks import CONTENT_KINDS, not_of_kind
 
 
 def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus, list[Dropped]]:
-    """Return the documents in the order of their first rows, with the column ``document`` in their table.
+    """Return a corpus of observations, with documents in the order of their first rows, and the parts left out.
 
-    Contexts, labels and kept columns belong to documents, so they must be equal in all rows of a document. ``settings``
-    are those of :func:`mc2core.corpus.readers.reading.read_own`; ``bad`` collects bad rows.
+    The table of documents has the name of each document. Contexts, labels and kept columns must be equal in all rows of
+    a document. ``settings`` is as in :func:`mc2core.corpus.readers.reading.read_own`; ``bad`` collects bad rows.
 
-    Raises ValueError if the column of documents or of observations is missing or given twice, if a row has no document
-    or number, if a number has the wrong kind, or if a row contradicts an earlier row of its document.
+    Raises ValueError if the column of documents or of observations is missing or given twice, if a row lacks its
+    document or a number, if a number has the wrong kind, or if a row contradicts an earlier row of its document.
     """
     setting, document = settings.get("observations", ()), settings.get("document")
     numbers = [name.strip() for name in setting.split(",")] if isinstance(setting, str) else list(setting)
@@ -41,7 +41,7 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
     kind = choice("kind", settings.get("kind", "numbers"), CONTENT_KINDS)
     shared = "contexts", "separators", "date_format", "missing", "labels", "keep", "rare"
     shared_settings = {name: settings[name] for name in shared if name in settings}
-    # rows of documents are read like other tables: the name of each document is its only word and its id
+    # documents are read like other tables: the name of a document is its only word and its id
     layout = layout_of(complete({"bag": document, "id": document, **shared_settings}))
     collector = _Collector([column for column in layout.columns if column != document])
     number = partial(_number, missing=layout.missing, kind=kind, decimal_comma=has_decimal_commas(path))
@@ -65,7 +65,8 @@ def read(path: Path, settings: Mapping[str, Any], bad: BadRows) -> tuple[Corpus,
 
 
 class _Collector:
-    """Observations, and what the first row of each document holds in the ``columns`` that are of documents."""
+    """Observations so far, and the cells of the first row of each document in the ``columns`` that describe
+    documents."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.columns = columns
@@ -95,7 +96,7 @@ class _Collector:
 
 
 class _Column(NamedTuple):
-    """A column, and what reads a cell of it and its place."""
+    """A column, and the function that parses its cells."""
 
     column: str
     parse: Callable[[Any, Any], Any]
@@ -103,7 +104,7 @@ class _Column(NamedTuple):
 
 
 def _name(cell: Any, place: Any, missing: Missing) -> str:
-    """Raise ValueError for a cell that names no document."""
+    """Return the name of a document in a cell. Raises ValueError if the cell has no name."""
     name = "" if missing.code_of(cell) or is_missing(cell) or isinstance(cell, list | dict) else plain_text(str(cell))
     if not name:
         raise ValueError("it names no document")
@@ -111,7 +112,7 @@ def _name(cell: Any, place: Any, missing: Missing) -> str:
 
 
 def _number(cell: Any, place: Any, missing: Missing, kind: str, decimal_comma: bool) -> float:
-    """Raise ValueError for a missing one, or one that is not of the kind."""
+    """Return the number in a cell. Raises ValueError if the number is missing or not of the ``kind``."""
     value = np.nan if missing.code_of(cell) else parse_number(cell, decimal_comma)
     if np.isnan(value) or missing.code_of(value):
         raise ValueError("it is missing; every number of an observation is needed")

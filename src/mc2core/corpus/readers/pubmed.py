@@ -1,4 +1,4 @@
-"""Citations of PubMed: of the baseline, of update files, of E-utilities and of exports, which have the same XML."""
+"""Reading of citations in the XML of PubMed (baseline, update files, E-utilities and exports)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAMES = {
 }
 #: fields of text, dates and MeSH
 FIELDS = xmlstream.Fields(_NAMES)
-#: these, and journal, authors, keywords, DOI and references
+#: the fields of FIELDS, and journal, authors, keywords, DOI and references
 BIBLIOGRAPHIC = xmlstream.Fields(
     _NAMES
     | {
@@ -67,8 +67,9 @@ _NUMBER = re.compile(rb"[0-9]{1,9}")
 class Citation(NamedTuple):
     """A citation.
 
-    ``version`` grows with the version of the record and with the date of its revision. ``mesh_major`` has the
-    descriptors that are marked as a major topic, themselves or by a qualifier. ``found`` has the texts of all fields.
+    ``version`` increases with the version of the record and with the date of its revision. ``mesh_major`` has the
+    descriptors that are a major topic, by their own mark or by the mark of a qualifier. ``found`` has the texts of all
+    fields by name.
     """
 
     pmid: int
@@ -85,9 +86,10 @@ class Citation(NamedTuple):
 def citations(
     path: str | os.PathLike[str], fields: xmlstream.Fields = FIELDS
 ) -> Iterator[tuple[str, Citation | list[int]]]:
-    """Yield the name of each record of a file and its citation; for DeleteCitation, the PMIDs that it withdraws.
+    """Yield the name and the citation of each record of a file.
 
-    Books come as an empty list. Raises DamagedInput, one sentence that names the file.
+    For DeleteCitation, the second value is the list of withdrawn PMIDs, and for books an empty list. Raises
+    DamagedInput, with the file, if the file is damaged.
     """
     path, number = Path(path), 0
     for record, values in xmlstream.records(path, ROOT, fields, _RECORDS):
@@ -141,8 +143,11 @@ def _citation(path: Path, values: Sequence[tuple[str, bytes]], number: int) -> C
 
 
 def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
-    """Return the year of publication: of PubDate, else the first in its MedlineDate ("1998 Dec-1999 Jan"), else of
-    ArticleDate."""
+    """Return the year of publication, or None if it is not known.
+
+    The year is taken from PubDate, else from the first year in MedlineDate ("1998 Dec-1999 Jan"), else from
+    ArticleDate.
+    """
     for name in ("year", "MedlineDate", "electronic year"):
         if name in fields and (match := _YEAR.search(fields[name][0])):
             return int(match[1])
@@ -151,7 +156,7 @@ def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
 
 @functools.lru_cache(maxsize=100_000)
 def _plain(name: bytes) -> str:
-    """Return the name of a heading on one line. Results are cached, because a few thousand names recur."""
+    """Return the name of a heading on one line. Results are cached, because names recur."""
     return " ".join(name.decode().split())
 
 

@@ -1,4 +1,4 @@
-"""Read documents of users from files of any format, with the settings of an earlier import."""
+"""Read documents of users from files of any supported format, with the settings of the user or an earlier import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = (
     *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "max_ngram"),
     *("separators", "date_format", "missing", "word_counts", "labels", "id", "keep"),
 )
-#: settings that each form of input takes
+#: settings for each form of input
 _SETTINGS = {
     "a table": (*_COLUMNS, "vocabulary", "min_df", "max_df", "max_features", "rare", "skip_bad"),
     "a table of observations": (
@@ -38,7 +38,7 @@ _SETTINGS = {
 }
 #: key of the counts of a bibliography in ``imported``
 BIBLIOGRAPHY = "bibliography"
-#: all of them
+#: settings of all forms of input
 LAYOUT = tuple(dict.fromkeys([*(setting for settings in _SETTINGS.values() for setting in settings), "embeddings"]))
 
 
@@ -54,34 +54,45 @@ def read_own(
 
     Parameters
     ----------
-    settings : those in LAYOUT; None and empty values count as not given. ``contexts``: a list of "[NAME=]COLUMN:KIND",
-        or "NAME=FILE.npy:vector" for a matrix with one row per document, with every form. ``tokeniser``: "unicode" or
-        "a-z". ``stop_words``: a language, a file of words, or "none". ``separators``: a list of "[COLUMN=]SIGN".
-        ``rare``: a list of "NAME=N" or "NAME=N:pool". ``missing``: further codes of missing values (a list, or a text
-        with commas), or "none" to ignore the codes of pandas. ``word_counts``: "raw", "presence" or "log".
-        ``skip_bad``: largest number of bad rows of a table that are left out. ``document`` and ``observations``: a
-        column and a list of columns of a table with one observation per row
-        (:mod:`mc2core.corpus.readers.observations`), of the ``kind`` "numbers" (default), "counts" or "binary".
-        ``embeddings``: the .npy file for :meth:`mc2core.Corpus.with_embeddings`, with every form, or a function that
-        computes the matrix for the corpus.
-    like : corpus or model whose words and contexts (columns, kinds and units) are used; for a model, the contexts of
-        the fit. If it comes from a file of the same form, columns default to those of that file; a context that is
-        given as "[NAME=]COLUMN" keeps its kind. Otherwise, columns must be given. If the file lacks a context, labels,
-        id or kept column that was not given, it is left out with a note; the context is missing in every document.
-    bad : collects the bad rows of a table.
-    new_columns : smallest number of documents in which a new word or value must occur to get a column; by default,
-        words and values that ``like`` lacks are left out.
-    reads_unused : whether the new corpus also has the contexts of a model's import that the model does not use.
+    path : Path
+        File, or folder of text files.
+    settings : mapping
+        Settings in LAYOUT. None and empty values count as not given. The forms of values are:
+
+        - ``contexts``: list of "[NAME=]COLUMN:KIND", or "NAME=FILE.npy:vector" for a matrix with one row per document;
+        - ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none";
+        - ``separators``: list of "[COLUMN=]SIGN"; ``rare``: list of "NAME=N" or "NAME=N:pool";
+        - ``missing``: further codes of missing values (a list, or a text with commas), or "none" to ignore the codes of
+          pandas;
+        - ``word_counts``: "raw", "presence" or "log"; ``skip_bad``: largest number of bad rows that are left out;
+        - ``document``, ``observations`` and ``kind``: a column, a list of columns, and "numbers" (default), "counts" or
+          "binary", for a table with one observation per row (:mod:`mc2core.corpus.readers.observations`);
+        - ``embeddings``: .npy file for :meth:`mc2core.Corpus.with_embeddings`, or a function that computes the matrix
+          for the corpus.
+    like : Corpus or Posterior, optional
+        Corpus or model whose words and contexts (values, kinds and units) are used. If it was imported from a file of
+        the same form, columns default to the columns of that file; otherwise, columns must be given. A context given as
+        "[NAME=]COLUMN" keeps its kind. If the file lacks a default column (context, labels, id or kept column), this
+        column is left out with a note, and the context is missing in every document.
+    bad : BadRows, optional
+        Collector of the bad rows of a table.
+    new_columns : int, optional
+        Smallest number of documents with a new word or value for which a column is added. By default, words and values
+        that ``like`` lacks are left out.
+    reads_unused : bool, optional
+        Whether to read contexts that were imported with a model's documents but that the model does not use.
 
     Returns
     -------
-    corpus : documents in the order of the file; ``imported`` has the settings.
-    dropped : the parts that were left out, with reasons, including unknown words and values.
+    corpus : Corpus
+        Documents in the order of the file; ``imported`` has the settings.
+    dropped : list of Dropped
+        The parts that were left out, with reasons, including unknown words and values.
 
     Raises
     ------
     ValueError
-        If a setting does not apply to the form or is determined by ``like``, if the reader finds an error, or if
+        If a setting does not apply to the form or is determined by ``like``, if the file is damaged, or if the
         documents have no word of ``like``.
     """
     from mc2core.base import records, storage
@@ -149,7 +160,7 @@ def read_own(
 
 
 def _without_words(path: Path) -> str:
-    """Return a message on a file that has no column of words by default."""
+    """Return a message for a file without a default column of words."""
     from mc2core.base import records
     from mc2core.base.faults import Fault
 
@@ -165,7 +176,7 @@ def _without_words(path: Path) -> str:
 
 
 def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema | None = None) -> Corpus:
-    """Read a bibliography like :func:`read_own`, and log the records left out and merged."""
+    """Read a bibliography by :func:`read_own`, and log the records that were left out or merged."""
     from mc2core.corpus.readers import bibliography
 
     if path.is_file() and bibliography.format_of(path) is None:
@@ -177,8 +188,10 @@ def read_bibliography(path: Path, settings: Mapping[str, Any], like: HasSchema |
 
 
 def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequence[str]) -> dict[str, Any]:
-    """Return the settings of a bibliography in addition to the given ``contexts``; with ``schema``, only its
-    columns."""
+    """Return the default settings of a bibliography, given ``contexts`` that replace the default contexts.
+
+    With a ``schema``, only contexts of the schema are used.
+    """
     from mc2core.corpus.building.settings import TABLE, parse_contexts
 
     settings = works.settings()
@@ -197,8 +210,8 @@ def _of_works(works: bibliography.Works, schema: Schema | None, contexts: Sequen
 
 
 def _split_files(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """Return the contexts that are columns, and the files of contexts that are vectors. Raises ValueError for an
-    invalid form."""
+    """Return the contexts that are columns, and the files of vector contexts by name. Raises ValueError if the form of
+    a vector context is invalid."""
     files: dict[str, Path] = {}
     columns = []
     for text in contexts:
@@ -216,8 +229,8 @@ def _split_files(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
 
 
 def _with_vectors(corpus: Corpus, files: Mapping[str, Path]) -> Corpus:
-    """Return the corpus with the matrices of ``files`` as contexts. Raises ValueError if a matrix does not match the
-    documents."""
+    """Return the corpus with the matrices in ``files`` as vector contexts. Raises ValueError if a matrix does not match
+    the documents."""
     from mc2core.base import storage
 
     vectors = {}
@@ -241,8 +254,8 @@ def _read(
     followed: Sequence[str] | None,
     works: bibliography.Works | None,
 ) -> tuple[Corpus, list[Dropped]]:
-    """Read a file without alignment; ``optional`` columns may be absent, and ``followed`` are the words if it has
-    none."""
+    """Read a file without alignment. ``optional`` columns may be absent. ``followed`` are the words of the corpus if no
+    document has a word."""
     from mc2core.corpus.building.settings import OBSERVATIONS, UCI, layout_of, rule_of
     from mc2core.corpus.readers import observations, table, uci
 
@@ -260,7 +273,7 @@ def is_file_of_words(stop_words: Any) -> bool:
 
 
 def _stop_words(source: str) -> str | list[str]:
-    """Return a language or "none" unchanged, or the words of a file."""
+    """Return the words of a file of stop words; a language or "none" is returned unchanged."""
     from mc2core.corpus.readers import table
 
     return table.read_vocabulary(source) if is_file_of_words(source) else source

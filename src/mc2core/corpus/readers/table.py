@@ -1,8 +1,8 @@
-"""Documents of users: conversion of a table with one document per row, or a folder of text files, to a corpus.
+"""Conversion of a table with one document per row, or of a folder of text files, to a corpus.
 
 JSON Lines, CSV, TSV, Parquet and Excel files are read in one pass (:mod:`mc2core.base.records`). Only counts are in
-memory, eight bytes per distinct word of a document. :mod:`mc2core.corpus.building.columns` describes the contents of
-cells.
+memory, with eight bytes per distinct word of a document. :mod:`mc2core.corpus.building.columns` describes the contents
+of cells.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ def read_table(
     followed: Sequence[str] | None = None,
     works: Works | None = None,
 ) -> tuple[Corpus, list[Dropped]]:
-    """Read a file or a folder of text files by :func:`mc2core.corpus.building.rows.corpus_of_rows`.
+    """Read a file or a folder of text files, and return the corpus and the parts left out.
 
-    ``works`` are those of a file that is a bibliography. Raises ValueError with the file, and with line and column of
-    each bad row.
+    ``works`` has the works of the file if it is a bibliography. The other arguments are those of
+    :func:`mc2core.corpus.building.rows.corpus_of_rows`. Raises ValueError with the file, and with the line and column
+    of each bad row.
     """
     path = Path(path)
     if layout.optional:
@@ -48,7 +49,7 @@ def read_table(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
-    """Read words, one per line. Raises ValueError, with the line, for blank or repeated words."""
+    """Read words from a file with one word per line. Raises ValueError, with the line, for blank or repeated words."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")

@@ -1,8 +1,9 @@
 """The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` next to ``vocab.<name>.txt``.
 
-docword has three lines with one number each (documents, words, entries), and then one entry per line: document, word
-and count, with documents and words numbered from 1. It has no contexts and no labels. Many entries are stored in
-temporary files. Entries that are not in the order of documents, as in the files of UCI, are sorted in memory.
+The docword file begins with three lines with one number each: documents, words, entries. Each further line is one
+entry: document, word and count, with documents and words numbered from 1. There are no contexts and no labels. If there
+are many entries, they are stored in temporary files. Entries are sorted in memory if they are not in the order of
+documents.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mc2core.corpus.row_blocks import Growing, by_rows
 
 _BLOCK, _LONGEST_LINE = 1 << 18, 1000
 _MAX_SIZE = 2**31 - 1
-#: documents without a word, at most: a header may not claim any number of them
+#: largest number of documents without a word, so that a wrong header cannot exhaust the memory
 MAX_EMPTY = 10_000_000
 
 
@@ -37,14 +38,16 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
 
     Parameters
     ----------
-    path : the docword file, plain or compressed by gzip.
-    vocabulary : the vocab file; None is ``vocab.<name>.txt`` next to ``docword.<name>.txt``.
+    path : path
+        The docword file, plain or compressed by gzip.
+    vocabulary : path, optional
+        The vocab file. By default, this is ``vocab.<name>.txt`` next to ``docword.<name>.txt``.
 
     Raises
     ------
     ValueError
-        If the first lines are not three whole numbers or exceed the file or the memory, if entries are out of range,
-        repeated or of another number, if the vocabulary has another length, or if the gzip file is damaged.
+        If the first lines are not three whole numbers or are too large for the file or the memory, if entries are out
+        of range or repeated, if the number of entries or words is wrong, or if the gzip file is damaged.
     OSError
         If there is no space for temporary files; the message names their folder.
     """
@@ -121,18 +124,19 @@ def _size(path: Path, stream: IO[bytes], line: int) -> int:
 
 
 def _check_sizes(path: Path, n_documents: int, n_entries: int) -> None:
-    """Raise ValueError if the first lines announce more than can follow, or than there is memory for."""
+    """Raise ValueError if the first lines announce more documents than entries and MAX_EMPTY allow, or than fit into
+    memory."""
     if n_documents > n_entries + MAX_EMPTY:
         raise ValueError(
             f"{path} announces {counted(n_documents, 'documents')} but {counted(n_entries, 'entries')}; "
             f"at most {MAX_EMPTY} documents may be empty"
         )
-    # numbers of entries, and row pointers twice
+    # row lengths, and row pointers twice
     memory.need(32 * n_documents, f"the corpus that {path} announces", "it cannot be read here")
 
 
 def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n_words: int) -> None:
-    """Raise ValueError if an entry of the block, whose first is in this line, is out of range."""
+    """Raise ValueError if an entry of ``block`` is out of range. The first entry is in line ``line`` of the file."""
     for column, lowest, highest, quantity in (
         (0, 1, n_documents, "document"),
         (1, 1, n_words, "word"),
@@ -147,7 +151,7 @@ def _check_entries(path: Path, block: np.ndarray, line: int, n_documents: int, n
 
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
-    """Yield (n, 3) int64 blocks of (document, word, count); blank lines are skipped."""
+    """Yield blocks of entries (document, word, count), (n, 3) int64; blank lines are skipped."""
     line, text, size = 3, b"", 0
 
     def lines() -> Iterator[bytes]:
