@@ -298,6 +298,8 @@ class TestCurves:
         path.write_text("iteration\tseconds\tclusters\tvi_bits\tproposed\taccepted\n1\t0.5\t3\t2.5\t1.5\t0.75\n")
         rows = convergence.read_curves([path], [tmp_path / "w100"], runs)
         assert rows[["proposed", "accepted"]].to_numpy().tolist() == [[1.5, 0.75]]
+        del fit["settings"]["n_clusters"]  # the model then has at most 100 clusters
+        assert convergence.read_curves([path], [tmp_path / "w100"], runs)["clusters"].tolist() == [100]
 
     def test_figure_names_every_line_and_its_data(self):
         short = curve("FastEx", [8.0, 6.0], step=0.5, bits=8)

@@ -79,6 +79,7 @@ def read_curves(
     document).
     """
     from mc2core.inference.registry import settings_of  # loads the engines
+    from mc2core.models import MOST_CLUSTERS
 
     sources = {Path(folder).name: storage.read_json(Path(folder) / "source.json") for folder in corpora}
     parts = []
@@ -94,7 +95,7 @@ def read_curves(
                 "documents": about["train_documents"],
                 "words": about["words"],
                 "method": run["method"],
-                "clusters": settings["n_clusters"],
+                "clusters": settings["n_clusters"] or MOST_CLUSTERS,
                 "bits": settings.get("bits", 0),
                 "seed": int(path.parts[-2]),
             },
