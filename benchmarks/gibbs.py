@@ -153,7 +153,7 @@ def watching() -> Iterator[Watch]:
     apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # the state takes it from its module when it is called
     for part, (owner, names) in (*PARTS.items(), apart):
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
-    modules = (assignments, weights, documents, parallel, start, topic_components, topic_moves, threads)
+    modules = (assignments, weights, documents, parallel, start, topic_moves, threads)
     kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]
     for owner, name, _, new in kept:
         setattr(owner, name, new)

@@ -142,6 +142,8 @@ def test_simulated_corpora_are_left_out():
     size = target.sources(real)["nips"]["extent"]
     assert (size["length"], size["repeats"]) == ("60 of 600 sweeps (SVI: 10 epochs)", "5 seeds")
     assert size["documents"] == "samples of 200,000 tokens of all"
+    size = target.sources(configured("real.yaml", "printed.yaml"))["cora"]["extent"]
+    assert (size.get("documents"), size["length"], size["limits"]) == (None, "600 sweeps (SVI: 10 epochs)", [])
 
 
 def test_printed_gains_are_those_of_the_printed_tables():

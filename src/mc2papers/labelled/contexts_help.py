@@ -282,7 +282,7 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
     extents = extent_of_runs(replace(configuration, runs=runs_with_contexts(configuration)), name)
     for dataset, extent in extents.items():
         extent["repeats"] = counted(study["seeds"], "seed")
-        if dataset in study["tokens"]:
+        if study["tokens"].get(dataset) is not None:
             extent["documents"] = f"samples of {study['tokens'][dataset]:,} tokens of all"
             extent["limits"] = ["few documents", *extent["limits"]]
     return extents

@@ -332,7 +332,7 @@ def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataF
     """Return the recorded claims, with those of the same target, dataset, data and ``whose`` replaced by the claims of
     a run."""
     keys = ["target", "dataset", "data", "whose"]
-    old, new = recorded(), claims.fillna("").assign(run=run, date=date, commit=commit)
+    old, new = recorded(), claims.astype(object).fillna("").assign(run=run, date=date, commit=commit)
     is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))
     return pd.concat([old[is_kept], new[list(old)]], ignore_index=True)
 
