@@ -1,2 +1,1 @@
-"""Measurements of time and quality that are repeated regularly: ``python -m benchmarks`` (see the README in this
-folder)."""
+"""Measure the time and the quality of the library regularly: ``python -m benchmarks`` (README in this folder)."""

@@ -1,10 +1,10 @@
 """Prediction of next year's documents by fits that continue with new documents: ``python -m benchmarks.arrivals``.
 
-Documents are in the order of years. MC2 with a document level is fitted by SVI to the first years. Then each year is
-streamed (``Stream``), with several passes and new topics and clusters, or with one pass; or all documents so far are
-fitted from scratch. For comparison, scikit-learn's online LDA continues by ``partial_fit``, and gensim's HDP, if it is
-installed, by ``update``. All methods have the same score: the perplexity of the documents of the next year (left to
-right), with the words of the first years.
+Documents are sorted by year. SVI fits MC2 with a document level to the first years. ``Stream`` then adds the later
+years block by block, with three passes or with one pass per block. Another fit starts from scratch with all
+documents. For comparison, scikit-learn's online LDA continues by ``partial_fit``, and gensim's HDP, if it is
+installed, by ``update``. The score of all methods is the left-to-right perplexity of the documents of the next block,
+restricted to words that occur in the first years.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ _SEED, _EPOCHS, _WORD_PRIOR = 0, 10, 0.01
 
 
 class Collection(NamedTuple):
-    """Documents with their years. The years up to ``first`` are fitted, and then the years up to ``last`` arrive in
-    blocks.
+    """A corpus with years. Documents up to year ``first`` are fitted; later documents up to ``last`` arrive in blocks.
 
-    ``every`` : every how many documents one is scored.
+    A block has ``years`` years. One document in ``every`` documents of the next block is scored.
     """
 
     read: Callable[[Path], Corpus]
@@ -62,7 +61,7 @@ COLLECTIONS = {
 
 
 def in_blocks(data_folder: Path, one: Collection) -> list[Corpus]:
-    """Return the first years, each later block, and the block after the last, with the words of the first years."""
+    """Return the block of the first years, each later block, and a block to predict, with the words of the first."""
     corpus = one.read(data_folder)
     year = np.asarray(corpus.contexts["year"])
     ends = [*range(one.first, one.last + 1, one.years), one.last + one.years]
@@ -72,7 +71,7 @@ def in_blocks(data_folder: Path, one: Collection) -> list[Corpus]:
     return [Corpus(corpus.subset(part).content[:, words], names) for part in rows]
 
 
-# -- methods: each yields a posterior after every block, the last one held out --------------------------------------
+# -- methods: each yields a posterior after every block except the last, which is held out ---------------------------
 def streamed(blocks: list[Corpus], passes: int = 3) -> Iterator[Posterior]:
     done = fit(blocks[0], MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False)
     yield done.posterior
@@ -82,15 +81,14 @@ def streamed(blocks: list[Corpus], passes: int = 3) -> Iterator[Posterior]:
 
 
 def from_scratch(blocks: list[Corpus]) -> Iterator[Posterior | None]:
-    """Yield the fit of the first block as :func:`streamed`, and a new fit after the last block; a fit for every block
-    would take too long."""
+    """Yield None for each block except the last, and then a fit of all blocks; a fit per block would take too long."""
     yield from [None] * (len(blocks) - 2)
     together = Corpus.concatenate(blocks[:-1])
     yield fit(together, MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False).posterior
 
 
 def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
-    """Yield LDA with 100 topics; it processes the first block ten times."""
+    """Yield the posterior of LDA with 100 topics after each block; LDA processes the first block ten times."""
     prior = np.full(100, 0.1)
     model = LatentDirichletAllocation(
         len(prior), doc_topic_prior=prior[0], topic_word_prior=_WORD_PRIOR, learning_method="online",
@@ -103,7 +101,7 @@ def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
 
 
 def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
-    """Yield gensim's HDP with its defaults (150 topics); it processes the first block ten times."""
+    """Yield the posterior of gensim's HDP (150 topics) after each block; it processes the first block ten times."""
     from gensim.matutils import Sparse2Corpus
     from gensim.models import HdpModel
 
@@ -116,7 +114,7 @@ def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
         else:
             model.update(documents)
         alpha, topics = model.hdp_to_lda()
-        # as expected tokens: weights of topics times a number that makes the prior negligible
+        # probabilities of words become expected tokens; the factor is so large that the prior is negligible
         yield of_topics(block, 1e6 * topics, np.maximum(np.asarray(alpha), 1e-6))
 
 
@@ -138,7 +136,7 @@ METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
 
 # -- all together ----------------------------------------------------------------------------------------------------
 def rows(name: str, data_folder: Path) -> Iterator[dict[str, Any]]:
-    """Return one row per method: processor seconds for the last block, and perplexity of the block after each block."""
+    """Yield one row per method: perplexity of the next block after each block, and processor seconds of the last."""
     one = COLLECTIONS[name]
     blocks = in_blocks(data_folder, one)
     asked = [block.subset(np.arange(0, block.n_documents, one.every)) for block in blocks[1:]]

@@ -1,12 +1,11 @@
-"""Number of rows of contexts that are marked as notable, for real and for random contexts: ``python -m
-benchmarks.associations``.
+"""Count the context values and trends that a report marks as notable: ``python -m benchmarks.associations``.
 
 Each corpus is fitted three times: with its contexts in the model, with each context permuted over the documents, and
-without contexts. In the last case, the permuted contexts are only described. The counted rows are the rows of the
-report for recommended clusters and for topics: values of contexts, and trends over numbers. ``naive`` are rows that
-look notable without a test: values at twice the average or more, and trends with a rank correlation of at least .3 over
-the bins. ``notable`` are the rows that the report marks. Permuted contexts have no true associations. Fits are stored
-in ``--cache``.
+without contexts. The fit without contexts is described with the real and with permuted contexts. Permuted contexts
+have no true associations, so a marked row is then an error. The study counts rows of the report for recommended
+clusters and for topics: values of contexts, and trends over numeric contexts. ``naive`` counts rows that look notable
+without a test: values that are at least twice as frequent as on average, and trends with a rank correlation of at
+least .3 over the bins. ``notable`` counts the rows that the report marks. Fits are stored in ``--cache``.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _KINDS = "cluster values", "topic values", "cluster trends", "topic trends"
 
 # -- corpora -----------------------------------------------------------------------------------------------------
 def _counted(path: Path, n: int, **columns: str) -> Corpus:
-    """Return ``n`` documents of a file that has words with counts."""
+    """Return ``n`` random documents of a file that stores words with counts."""
     frame = pd.read_csv(path, dtype=str).sample(n, random_state=_SEED).reset_index(drop=True)
     pairs = frame["words"].map(lambda one: [pair.rsplit(":", 1) for pair in one.split("; ")])
     frame["words"] = pairs.map(lambda several: {word: int(count) for word, count in several})
@@ -51,22 +50,22 @@ def addresses(folder: Path) -> Corpus:
 
 
 def movies(folder: Path) -> Corpus:
-    """Return films, described by keywords, with actors."""
+    """Return films with keywords as words and actors as context."""
     return _counted(folder / "multiview/movies.csv.gz", 617, actor="context")
 
 
 def cora(folder: Path) -> Corpus:
-    """Return papers, described by words, with citations."""
+    """Return papers with citations as context."""
     return _counted(folder / "multiview/cora.csv.gz", 1200, citation="context")
 
 
 def blogs(folder: Path) -> Corpus:
-    """Return posts, described by word stems, with blog and day."""
+    """Return posts with word stems as words, and with the blog and the date as contexts."""
     return _counted(folder / "poliblog/poliblog5k.csv.gz", 600, blog="blog", date="date")
 
 
 def noise(folder: Path) -> Corpus:
-    """Return documents with words from one distribution, and a random author (of 200) and year each."""
+    """Return documents that draw all words from one distribution, and each have a random author and a random year."""
     rng = np.random.default_rng(_SEED)
     words = rng.multinomial(60, rng.dirichlet(np.full(500, 0.3)), 400)
     author = sp.csr_matrix((np.ones(400), rng.integers(0, 200, 400), np.arange(401)), shape=(400, 200))
@@ -99,7 +98,7 @@ def fitted(corpus: Corpus, contexts: list[str], path: Path) -> Posterior:
 
 # -- rows --------------------------------------------------------------------------------------------------------
 def rows(description: Description) -> Iterator[pd.DataFrame]:
-    """Return the rows that the report shows, each with its kind, whether it is notable and whether it looks notable."""
+    """Yield tables of the rows that the report shows: the kind of each row, and whether it is naive or notable."""
     clusters, trends = cluster_tables(description), shares_tables(description)["trends"]
     topics = topic_tables(description, with_map=False)
     for what, tables in (("cluster", clusters), ("topic", topics)):

@@ -1,4 +1,4 @@
-"""The benchmarks. All calls into the library stand in this module."""
+"""Define the benchmarks; no other module of ``python -m benchmarks`` calls the library."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from mc2papers.nips2012.convergence import OUR_PRIORS
 
 _SEED = 0
 _AS_PRINTED = MC2(document_level=False)
-#: what is measured, by name: a model and an engine
+#: functions that return a model and an engine, by name
 FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
     "MC2, collapsed": lambda: (_AS_PRINTED, Gibbs(kernel="collapsed")),
     "MC2, interleaved": lambda: (_AS_PRINTED, Gibbs()),
@@ -64,7 +64,7 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
 
 
 def lacks(needed: str, data_folder: Path) -> str | None:
-    """A sentence on what of "data_folder", "spark" or "" is missing here, or None."""
+    """Return a message if ``needed`` ("data_folder" or "spark") is missing on this machine, else None."""
     if needed == "data_folder" and not data_folder.is_dir():
         return (
             f"no local data folder of the real data in {data_folder}; --data-folder or MC2_DATA_FOLDER names its folder"
@@ -74,17 +74,17 @@ def lacks(needed: str, data_folder: Path) -> str | None:
 
 # -- data, steps, fits ---------------------------------------------------------------------------------------------
 def simulated_nips(scale: float) -> Corpus:
-    """Words of a corpus in the shape of NIPS."""
+    """Return a simulated corpus without contexts, ``scale`` times as large as the NIPS corpus."""
     return shapes.simulate(shapes.NIPS, _SEED, scale)[0].with_contexts({})
 
 
 def articles(n_documents: int, n_clusters: int) -> Corpus:
-    """A simulated encyclopaedia of 50,000 words with so many categories."""
+    """Return a simulated encyclopaedia with 50,000 different words and ``n_clusters`` categories."""
     return encyclopaedia.simulate(encyclopaedia.Encyclopaedia(n_clusters, n_documents, 50_000), _SEED)
 
 
 def steps(pair: tuple[Model, Engine], corpus: Corpus, units: float, untimed: int = 3) -> Iterator[float]:
-    """Processor seconds of one step after another, times ``units``; the first few, which compile, left out."""
+    """Yield the processor seconds of each step times ``units``, without the first ``untimed`` steps (compilation)."""
     model, engine = pair
     state = engine.init(model, corpus, _SEED)
     for iteration in count(1):
@@ -100,36 +100,38 @@ def fitted(corpus: Corpus, pair: tuple[Model, Engine], iterations: int, seed: in
 # -- engines -------------------------------------------------------------------------------------------------------
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_collapsed(scale: float = 0.5) -> Iterator[float]:
-    """A collapsed sweep of MC2 over a simulated NIPS."""
+    """Time of a collapsed sweep of MC2 on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["MC2, collapsed"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_interleaved(scale: float = 0.5) -> Iterator[float]:
-    """A blocked move and a collapsed sweep of MC2 over a simulated NIPS."""
+    """Time of a blocked move and a collapsed sweep of MC2 on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["MC2, interleaved"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
-    """A sweep of MC2 with a document level over a simulated NIPS."""
+    """Time of a sweep of MC2 with a document level on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns per token", tiny={"scale": 0.05})
 def gibbs_parallel(scale: float = 0.5) -> Iterator[float]:
-    """A sweep of MC2 with a document level by the kernel ``parallel`` over a simulated NIPS."""
+    """Time of a sweep of MC2 with a document level by the kernel ``parallel``, on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level, parallel"](), corpus, 1e9 / corpus.n_tokens)
 
 
 def known_topics(n_topics: int, n_documents: int) -> tuple[Corpus, DocumentLevelState]:
-    """Documents of 700 tokens in 30 of so many topics of 10,000 words each, and the state they were drawn with."""
+    """Draw documents of 700 tokens, and return them with the true state; each document has at most 30 topics."""
     rng, n_words, length = np.random.default_rng(_SEED), 10_000, 700
-    psi = rng.dirichlet(np.full(n_words, 0.02), n_topics) / (np.arange(n_words) + 10)  # a few words are everywhere
+    psi = rng.dirichlet(np.full(n_words, 0.02), n_topics) / (
+        np.arange(n_words) + 10
+    )  # a few words are frequent in all topics
     weights, document = rng.dirichlet(np.ones(n_topics)), np.repeat(np.arange(n_documents), length)
     topics = []
     for _ in range(n_documents):
@@ -161,7 +163,7 @@ def known_topics(n_topics: int, n_documents: int) -> tuple[Corpus, DocumentLevel
 
 
 def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float]:
-    """Processor nanoseconds a token of one sweep over tokens after another, the first three left out, which compile."""
+    """Yield the processor nanoseconds per token of each sweep over tokens, without the first three (compilation)."""
     corpus, state = known_topics(n_topics, n_documents)
     given = state.concentrations, state.topic_word_prior
 
@@ -184,39 +186,39 @@ def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_few(n_topics: int = 100, n_documents: int = 800) -> Iterator[float]:
-    """Tokens in a sweep by the kernel ``parallel`` among 100 topics, on one thread."""
+    """Time of a sweep over tokens by the kernel ``parallel``, with 100 topics and one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_many(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
-    """Tokens in a sweep by the kernel ``parallel`` among 1,000 topics, on one thread."""
+    """Time of a sweep over tokens by the kernel ``parallel``, with 1,000 topics and one thread."""
     return token_sweeps(n_topics, n_documents, "parallel")
 
 
 @benchmark("ns per token", tiny={"n_topics": 5, "n_documents": 20})
 def gibbs_tokens_collapsed(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
-    """Tokens in a collapsed sweep of MC2 with a document level among 1,000 topics."""
+    """Time of a collapsed sweep over tokens for MC2 with a document level and 1,000 topics."""
     return token_sweeps(n_topics, n_documents, "collapsed")
 
 
 @benchmark("µs per document", tiny={"scale": 0.05})
 def svi_direct(scale: float = 1.0) -> Iterator[float]:
-    """An epoch of SVI with default settings over a simulated NIPS."""
+    """Time of an epoch of SVI with default settings on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
 @benchmark("µs per document", tiny={"scale": 0.05})
 def svi_tables(scale: float = 1.0) -> Iterator[float]:
-    """An epoch of SVI with 40 clusters of 20 tables and 120 topics, batches of 50, over a simulated NIPS."""
+    """Time of an epoch of SVI with 40 clusters of 20 tables, 120 topics and batches of 50, on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI, tables"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
 @benchmark("µs per document", tiny={"scale": 0.05})
 def svi_documents(scale: float = 1.0) -> Iterator[float]:
-    """An epoch of SVI with a document level over a simulated NIPS."""
+    """Time of an epoch of SVI for MC2 with a document level, on simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["SVI, document level"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
@@ -228,35 +230,35 @@ def visits(n_documents: int, n_clusters: int, proposal: str) -> Iterator[float]:
 
 @benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_exact(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
-    """A FastEx sweep that scores every cluster, over a simulated encyclopaedia."""
+    """Time of a FastEx sweep that scores every cluster, on a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "exact")
 
 
 @benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_hash(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
-    """A FastEx sweep with hashed proposals over a simulated encyclopaedia."""
+    """Time of a FastEx sweep with hashed proposals, on a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "hash")
 
 
 @benchmark("µs per document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
 def fastex_neighbours(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
-    """A FastEx sweep with proposals from neighbours over a simulated encyclopaedia."""
+    """Time of a FastEx sweep with proposals from neighbours, on a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "neighbours")
 
 
 @benchmark("s", repeats=1, tiny={"n_documents": 60})
 def start_documents(n_documents: int = 3671) -> Iterator[float]:
-    """The start of a fit of MC2 with a document level, over a simulated encyclopaedia."""
+    """Time to compute the start of a chain of MC2 with a document level, on a simulated encyclopaedia."""
     corpus = articles(n_documents, 20)
     model, engine = FITS["document level"]()
-    engine.init(model, corpus.subset(np.arange(50)), _SEED)  # compiles
+    engine.init(model, corpus.subset(np.arange(50)), _SEED)  # compiles kernels
     while True:
         yield processor_seconds(engine.init, model, corpus, _SEED)
 
 
 # -- new processes -------------------------------------------------------------------------------------------------
 def process_seconds(code: str, store: str) -> float:
-    """Processor seconds of a new Python process whose compiled kernels are in the folder ``store``."""
+    """Run ``code`` in a new Python process that stores compiled kernels in ``store``; return its processor seconds."""
 
     def used() -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -268,13 +270,13 @@ def process_seconds(code: str, store: str) -> float:
 
 
 def fit_a_little(engine: str) -> None:
-    """What :func:`first_fit` runs in a process of its own."""
+    """Fit a few documents; :func:`first_fit` calls this function in a new process."""
     fitted(simulated_nips(0.02), FITS[engine](), 3)
 
 
 @benchmark("s", repeats=1, tiny={"engine": "SVI"})
 def first_fit(engine: str = "document level") -> Iterator[float]:
-    """Import and fit of 35 documents in a new process, including the compilation of all kernels."""
+    """Time to import the library and fit 35 documents in a new process, including compilation of all kernels."""
     while True:
         with tempfile.TemporaryDirectory() as store:
             yield process_seconds(f"from benchmarks.cases import fit_a_little; fit_a_little({engine!r})", store)
@@ -282,7 +284,7 @@ def first_fit(engine: str = "document level") -> Iterator[float]:
 
 @benchmark("s", repeats=1, tiny={"settings": "document_level=false"})
 def example_first(settings: str = "document_level=true") -> Iterator[float]:
-    """Import, fit and description of config/example.csv by three commands, including the compilation of all kernels."""
+    """Time of ``mc2 import``, ``fit`` and ``describe`` for config/example.csv, including compilation of all kernels."""
     while True:
         with tempfile.TemporaryDirectory() as folder:
             data, made = f"{folder}/corpus", f"{folder}/fit"
@@ -297,7 +299,7 @@ def example_first(settings: str = "document_level=true") -> Iterator[float]:
 
 @benchmark("s", repeats=5)
 def import_library() -> Iterator[float]:
-    """Import of ``Corpus`` and ``fit`` in a new process."""
+    """Time to import ``Corpus`` and ``fit`` in a new process."""
     with tempfile.TemporaryDirectory() as store:
         while True:
             yield process_seconds("from mc2core import Corpus, fit", store)
@@ -306,7 +308,7 @@ def import_library() -> Iterator[float]:
 # -- data ----------------------------------------------------------------------------------------------------------
 @benchmark("ms per MB of text", tiny={"scale": 0.02})
 def read_texts(scale: float = 1.0) -> Iterator[float]:
-    """``Corpus.from_texts`` of a simulated NIPS."""
+    """Time of ``Corpus.from_texts`` on the texts of simulated NIPS."""
     corpus = simulated_nips(scale)
     words = np.asarray(corpus.vocabulary, dtype=object)
     texts = [" ".join(np.repeat(words[row.indices], row.data)) for row in corpus.content]
@@ -316,7 +318,7 @@ def read_texts(scale: float = 1.0) -> Iterator[float]:
 
 
 def parsing(parse: Callable[[Path, Path], Any], files: list[Path], opener: Callable[..., Any]) -> Iterator[float]:
-    """Processor milliseconds a MB of XML, all files one after another."""
+    """Yield the processor milliseconds per MB of XML for parsing all files one after another."""
     size = 0
     for path in files:
         with opener(path) as stream:
@@ -330,7 +332,7 @@ def parsing(parse: Callable[[Path, Path], Any], files: list[Path], opener: Calla
 
 @benchmark("ms per MB of XML", needs="data_folder")
 def read_wikipedia(data_folder: Path) -> Iterator[float]:
-    """The Wikipedia dumps of the local data folder to shards, decompression included."""
+    """Time to convert the Wikipedia dumps in the local data folder to shards, including decompression."""
 
     def parse(path: Path, folder: Path) -> None:
         wikipedia.parse_pages(path, folder, allow_truncated=True)
@@ -340,7 +342,7 @@ def read_wikipedia(data_folder: Path) -> Iterator[float]:
 
 @benchmark("ms per MB of XML", needs="data_folder")
 def read_pubmed(data_folder: Path) -> Iterator[float]:
-    """The PubMed citations of the local data folder to shards, decompression included."""
+    """Time to convert the PubMed citations in the local data folder to shards, including decompression."""
 
     def parse(path: Path, folder: Path) -> None:
         pubmed.parse_citations(path, folder, pubmed.Selection())
@@ -350,41 +352,41 @@ def read_pubmed(data_folder: Path) -> Iterator[float]:
 
 # -- scores --------------------------------------------------------------------------------------------------------
 def scoring(estimator: str, scale: float, engine: str = "SVI", iterations: int = 1) -> Iterator[float]:
-    """Processor milliseconds a held-out document of a simulated NIPS."""
+    """Yield the processor milliseconds per held-out document that an estimator of perplexity takes."""
     train, test = simulated_nips(scale).split(0.1, seed=_SEED)
     model = fitted(train, FITS[engine](), iterations)
-    model.perplexity(test.subset(np.arange(2)), estimator)  # compiles
+    model.perplexity(test.subset(np.arange(2)), estimator)  # compiles kernels
     while True:
         yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
 
 
 @benchmark("ms per document", repeats=5, tiny={"scale": 0.05})
 def perplexity_marginal(scale: float = 1.0) -> Iterator[float]:
-    """Perplexity by ``marginal`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    """Time to compute held-out perplexity by ``marginal`` after an SVI epoch on simulated NIPS."""
     return scoring("marginal", scale)
 
 
 @benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_importance(scale: float = 0.5) -> Iterator[float]:
-    """Perplexity by ``importance`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    """Time to compute held-out perplexity by ``importance`` after an SVI epoch on simulated NIPS."""
     return scoring("importance", scale)
 
 
 @benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
-    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    """Time to compute held-out perplexity by ``left_to_right`` after an SVI epoch on simulated NIPS."""
     return scoring("left_to_right", scale)
 
 
 @benchmark("ms per document", tiny={"scale": 0.05})
 def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
-    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, document level."""
+    """Time to compute held-out perplexity by ``left_to_right`` for MC2 with a document level, on simulated NIPS."""
     return scoring("left_to_right", scale, "document level", 2)
 
 
 @benchmark("µs per document", tiny={"n_documents": 20, "n_words": 500})
 def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[float]:
-    """Predictions of ``mc2 predict`` for lines of 20 words, with a model of 50 clusters and 200 topics."""
+    """Time of predictions as by ``mc2 predict`` for lines of 20 words, with 50 clusters and 200 topics."""
     posterior, lines = lines_of_a_model(n_documents, n_words)
     reader, answers = LineReader(posterior, {}), Answers(posterior, top=5, threads=1)
 
@@ -395,7 +397,7 @@ def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[f
             for said in answers.of(documents.corpus):
                 json.dumps(said)
 
-    answer()  # compiles
+    answer()  # compiles kernels
     while True:
         yield 1e6 / n_documents * processor_seconds(answer)
 
@@ -403,7 +405,7 @@ def predict_lines(n_documents: int = 5_000, n_words: int = 10_000) -> Iterator[f
 def lines_of_a_model(
     n_documents: int, n_words: int, clusters: int = 50, topics: int = 200, omega: float = 5.0
 ) -> tuple[Posterior, list[tuple[int, bytes]]]:
-    """A posterior with a document level that nobody fitted, and documents of 20 words drawn from it as JSON."""
+    """Return a random posterior with a document level, and JSON lines of documents of 20 words drawn from it."""
     random = np.random.default_rng(_SEED)
     tau = random.dirichlet(np.full(topics, 0.05), clusters)
     psi = random.dirichlet(np.full(n_words, 0.02), topics)
@@ -430,18 +432,18 @@ def lines_of_a_model(
 
 @benchmark("s", repeats=1, tiny={"scale": 0.05})
 def describe_documents(scale: float = 0.5) -> Iterator[float]:
-    """Tables and HTML report of two sweeps of MC2 with a document level, over a simulated NIPS."""
+    """Time to write the tables and the HTML report of a fit of MC2 with a document level to simulated NIPS."""
     corpus = simulated_nips(scale)
     model = fitted(corpus, FITS["document level"](), 2)
     with tempfile.TemporaryDirectory() as folder:
-        describe(model, corpus.subset(np.arange(50)), f"{folder}/few", progress=False)  # compiles
+        describe(model, corpus.subset(np.arange(50)), f"{folder}/few", progress=False)  # compiles kernels
         while True:
             yield processor_seconds(lambda: describe(model, corpus, f"{folder}/all", progress=False))
 
 
 @benchmark("perplexity", needs="data_folder", tiny={"epochs": 1})
 def quality_nips(data_folder: Path, epochs: int = 2) -> Iterator[float]:
-    """Held-out words of the real NIPS by ``marginal`` after two epochs of SVI, seeds 0, 1 and 2."""
+    """Held-out perplexity on real NIPS by ``marginal``, after two epochs of SVI with seeds 0, 1 and 2."""
     train, test = nips.read(data_folder / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=_SEED)
     for seed in count():
         yield fitted(train, FITS["SVI"](), epochs, seed).perplexity(test, "marginal", progress=False)
@@ -449,7 +451,7 @@ def quality_nips(data_folder: Path, epochs: int = 2) -> Iterator[float]:
 
 @benchmark("ARI, more is better", needs="data_folder", tiny={"sweeps": 2})
 def quality_sports(data_folder: Path, sweeps: int = 60) -> Iterator[float]:
-    """Clusters against the classes of UIUC-Sports (report half), document level, seeds 0, 1 and 2."""
+    """Agreement of MC2 (document level) with the classes of UIUC-Sports (report half), seeds 0 to 2."""
     files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
@@ -460,7 +462,7 @@ def quality_sports(data_folder: Path, sweeps: int = 60) -> Iterator[float]:
 # -- Spark ---------------------------------------------------------------------------------------------------------
 @benchmark("ms per mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
 def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
-    """Additional elapsed time of a mini-batch of SVI on two threads of Spark."""
+    """Additional elapsed time of a mini-batch of SVI if two threads of Spark compute it."""
     corpus = articles(n_documents, 40)
     pairs = [FITS["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
     with tempfile.TemporaryDirectory() as folder, spark.session({"spark.master": "local[2]", spark.FOLDER: folder}):

@@ -1,8 +1,8 @@
 """Prediction of contexts from words, compared with four simple methods: ``python -m benchmarks.contexts``.
 
 A corpus is divided into two parts, and the contexts of one part are hidden. MC2 with a document level (all samples of
-one chain) predicts the hidden authors, tags or years from words. The simple methods are the shares in the training
-documents (prior), the ten nearest documents by tf-idf, naive Bayes, and ridge regression on tf-idf.
+one chain) predicts the hidden authors, tags or years from words. The simple methods are the frequencies in the
+training documents (prior), the ten nearest documents by tf-idf, naive Bayes, and ridge regression on tf-idf.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RANKS = (1, 5, 20)
 _SHARE = 0.9
 
 
-# -- corpora: documents to learn from, documents to tell of, contexts -----------------------------------------------
+# -- corpora: training documents, test documents, contexts -----------------------------------------------------------
 def real_nips(data_folder: Path) -> tuple[Corpus, Corpus]:
     return nips.read(data_folder / "nips/nips-corpus-20111211.zip").split(0.1, seed=_SEED)
 
@@ -52,7 +52,7 @@ def simulated_pnas(data_folder: Path) -> tuple[Corpus, Corpus]:
 
 
 def sports(data_folder: Path) -> tuple[Corpus, Corpus]:
-    """Return images with every second tag as a word; the other tags are to be predicted."""
+    """Return images in which every second tag is a word; the other tags are the context to predict."""
     files = (data_folder / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     whole = labelled_images.read_sports(*files)[0]
     names = np.array(whole.vocabulary)
@@ -74,29 +74,29 @@ CORPORA: dict[str, tuple[Callable[[Path], tuple[Corpus, Corpus]], str, tuple[str
 
 # -- names -----------------------------------------------------------------------------------------------------------
 def tfidf(train: Corpus, test: Corpus) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return tf-idf rows of length 1."""
+    """Return tf-idf matrices of the training and the test documents, with rows of Euclidean norm 1."""
     scale = TfidfTransformer(sublinear_tf=True).fit(train.content)
     return scale.transform(train.content), scale.transform(test.content)
 
 
 def nearest(train: Corpus, test: Corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (n, 10) nearest training documents of each document, and their cosines."""
+    """Return the (n, 10) indices of the training documents nearest to each test document, and their cosines."""
     known, asked = tfidf(train, test)
     distance, row = NearestNeighbors(n_neighbors=_NEIGHBOURS, metric="cosine").fit(known).kneighbors(asked)
     return row, 1.0 - distance
 
 
 def naive_bayes(train: Corpus, test: Corpus, row: np.ndarray, name: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (n, classes) probabilities and the classes, learnt from pairs of a document ``row`` and a ``name``."""
+    """Return (n, classes) probabilities and the classes, learnt from pairs of a document (``row``) and a ``name``."""
     model = MultinomialNB(alpha=0.01).fit(train.content[row], name)
     return model.predict_proba(test.content), model.classes_
 
 
 def scores_of_names(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np.ndarray]]:
-    """Return (n, A) scores of every name for each of the simple methods."""
+    """Yield each simple method with the (n, A) scores of all names for all test documents."""
     bag = sp.csr_matrix(train.contexts[context], dtype=np.float64)
     often = np.asarray(bag.sum(axis=0)).ravel()
-    rare = 1e-9 * often  # between names of equal scores the commoner first
+    rare = 1e-9 * often  # breaks ties: the more frequent name comes first
     yield "prior", np.tile(often, (test.n_documents, 1))
     row, cosine = nearest(train, test)
     near = np.stack([cosine[j] @ bag[row[j]].toarray() for j in range(test.n_documents)])
@@ -111,8 +111,9 @@ def scores_of_names(train: Corpus, test: Corpus, context: str) -> Iterator[tuple
 
 
 def of_names(scores: np.ndarray, truth: sp.csr_matrix) -> dict[str, float]:
-    """Return recall among the first 1, 5 and 20 names, and the mean reciprocal rank of the first right one. Documents
-    without a name of the training documents are not counted.
+    """Return the recall among the first 1, 5 and 20 names, and the mean reciprocal rank of the first correct name.
+
+    Documents whose names do not occur in the training documents are not counted.
     """
     found: dict[str, list[float]] = {what: [] for what in (*(f"recall@{n}" for n in _RANKS), "reciprocal rank")}
     for j in range(len(scores)):
@@ -128,7 +129,7 @@ def of_names(scores: np.ndarray, truth: sp.csr_matrix) -> dict[str, float]:
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
 def numbers(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Return (n,) values predicted by each of the simple methods, and (n, 2) intervals."""
+    """Yield each simple method with (n,) predicted values and their (n, 2) intervals."""
     values = train.contexts[context]
     known_rows = np.flatnonzero(~np.isnan(values))
     values = values[known_rows]
@@ -153,7 +154,9 @@ def numbers(train: Corpus, test: Corpus, context: str) -> Iterator[tuple[str, np
     centred = values - values.mean()
     gram = (known @ known.T).toarray()
     hat = gram @ np.linalg.inv(gram + np.eye(len(gram)))
-    left_out = (centred - hat @ centred) / (1.0 - np.diag(hat))  # errors of each document, predicted from all others
+    left_out = (centred - hat @ centred) / (
+        1.0 - np.diag(hat)
+    )  # error of each document if all other documents predict it
     told = KernelRidge(alpha=1.0).fit(known, centred).predict(asked) + values.mean()
     yield "ridge on tf-idf", told, told[:, None] + np.quantile(left_out, tails)
 
@@ -173,7 +176,7 @@ def of_numbers(mean: np.ndarray, interval: np.ndarray, truth: np.ndarray) -> dic
 
 # -- all together ------------------------------------------------------------------------------------------------------
 def rows(name: str, data_folder: Path, iterations: int) -> Iterator[dict[str, Any]]:
-    """Return one row per context of a corpus and method."""
+    """Yield one row per context and method for a corpus."""
     read, _, contexts = CORPORA[name]
     train, test = read(data_folder)
     families = {

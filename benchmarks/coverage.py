@@ -3,12 +3,13 @@
 Corpora are drawn from the model (:mod:`benchmarks.recovery`). Each document belongs to one of two groups, whose shares
 differ between clusters. Recommended clusters are matched one to one to drawn clusters if their Jaccard index is at
 least one half. Topics are matched to drawn topics if their words overlap by at least one half (Bhattacharyya's
-coefficient). There is one row per length of documents, number of chains and model (with or without a document level).
-It has the coverage of the numbers of main clusters and of topics, of shares in groups, and of effects of the group.
-The columns "predicted, actual" compare a mean probability with the true frequency. For pairs, it is the probability
-that two documents are in one cluster, over pairs with a probability above one half. For new documents, it is the
-probability of the recommended cluster. The words of topics are drawn with the default prior of the model (.01) or
-another prior.
+coefficient).
+
+There is one row per model (with or without a document level), length of documents, prior of words and number of
+chains. The row has the coverage for the number of main clusters, the number of topics, the shares of clusters and
+topics in each group, and the effects of the group. The last two columns compare a mean probability with the true
+frequency. For pairs of documents, the probability is that both are in one cluster (only pairs above one half). For new
+documents, the probability is that of the predicted recommended cluster.
 """
 
 from __future__ import annotations
@@ -43,8 +44,7 @@ _NEW = 100
 def rows(
     length: int, chains: int, document_level: bool, words_prior: float, seeds: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    """Return one row per interval or probability: its quantity, whether it contains the truth, and its bounds or
-    value."""
+    """Yield one row per interval or probability: its quantity, whether it is right, and the probability if any."""
     for seed in seeds:
         drawn = draw(Cell(6, 300 + _NEW, length, 20.0 if document_level else math.inf), seed, words_prior)
         truth, rng = drawn.cluster[:-_NEW], np.random.default_rng([seed, 1])
@@ -83,8 +83,10 @@ def rows(
 
 
 def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Return probabilities of pairs of documents that are likely in one cluster, and of ``new`` documents, the last of
-    ``truth``."""
+    """Yield the probability of each pair of documents that is likely in one cluster, and of each new document.
+
+    The last entries of ``truth`` are the true clusters of the new documents.
+    """
     together = np.mean([one[:, None] == one for one in posterior.clusterings], axis=0)
     first, second = np.nonzero(np.triu(together > 0.5, 1))
     known = truth[: len(together)]
@@ -100,8 +102,7 @@ def _probabilities(posterior: Posterior, new: Corpus, truth: np.ndarray) -> Iter
 
 
 def _matched_topics(posterior: Posterior, corpus: Corpus, topic: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Return matched topics of a posterior and of the truth, given the (tokens,) drawn topics in the order of the
-    corpus."""
+    """Yield pairs of a topic of the posterior and a drawn topic; ``topic`` has the drawn topic of each token."""
     words = np.zeros((topic.max() + 1, corpus.n_words))
     np.add.at(words, (topic, np.repeat(corpus.content.indices, corpus.content.data)), 1.0)
     words /= np.maximum(words.sum(axis=1, keepdims=True), 1.0)

@@ -1,9 +1,9 @@
 """Labelled corpora for the choice of defaults, and results of methods on them: ``python -m benchmarks.development``.
 
-No reported result comes from these corpora. They are texts on a Debian machine with this package, development halves of
-the labelled corpora, and corpora drawn from the model. The texts depend on the installed versions. If the source of a
-corpus is missing, the corpus is skipped and the reason is printed. Fits are stored in ``--cache`` by corpus, method and
-seed, and repeated if the corpus or the code of the library has changed.
+No reported result comes from these corpora. They are texts that are installed on a Debian machine, validation halves
+of labelled corpora, and corpora drawn from the model. The texts depend on the installed versions. If the source of a
+corpus is missing, the corpus is skipped and the reason is printed. Scores are stored in ``--cache`` by corpus, method
+and seed, and computed again if the corpus or the code of the library has changed.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _MODULES = (
 _WORDS_OF_LONG = 150
 
 
-# -- sources: each raises FileNotFoundError where it is missing ----------------------------------------------------
+# -- sources: each raises FileNotFoundError if it is missing -------------------------------------------------------
 @cache
 def packages() -> pd.DataFrame:
-    """Debian packages: one-line descriptions with package, source, section and tags."""
+    """Return a table of Debian packages: name, source package, section, tags and one-line description."""
     try:
         told = subprocess.run(["apt-cache", "dumpavail"], capture_output=True, check=True).stdout
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
@@ -74,7 +74,7 @@ def packages() -> pd.DataFrame:
 
 
 def of_sources() -> Labelled:
-    """Return descriptions by source package: 120 packages with 8 or more binary packages, at most 80 of each."""
+    """Yield descriptions of at most 80 packages from each of 120 source packages; the source package is the class."""
     groups = {str(name): rows for name, rows in packages().groupby("source") if len(rows) >= 8}
     for name in np.random.default_rng(_SEED).permutation(sorted(groups))[:120]:
         for text in groups[name]["text"].iloc[:80]:
@@ -82,7 +82,7 @@ def of_sources() -> Labelled:
 
 
 def of_sections() -> Labelled:
-    """Return descriptions by section, for sections with a subject, at most 200 of each."""
+    """Yield descriptions of at most 200 packages from each section on a subject; the section is the class."""
     for name in _TOPICAL:
         rows = packages()[packages()["section"] == name]
         for text in rows["text"].sample(min(len(rows), 200), random_state=_SEED):
@@ -90,15 +90,15 @@ def of_sections() -> Labelled:
 
 
 def of_fields() -> Labelled:
-    """Return descriptions by field of science or arts, if a package has one: about 12 classes of different sizes."""
+    """Yield descriptions of packages with exactly one field of science or arts; the field is the class."""
     for text, tags in packages()[["text", "tags"]].to_numpy().tolist():
-        fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}  # the tag of packages that have none yet
+        fields = set(re.findall(r"field::(\w+)", tags)) - {"TODO"}  # TODO marks packages without a field
         if len(fields) == 1:
             yield text, fields.pop()
 
 
 def of_manuals() -> Labelled:
-    """Return the first words of manual pages by package, at most 150 pages of each."""
+    """Yield the first words of at most 150 manual pages of each package; the package is the class."""
     for name in _MANUALS:
         lists = [*Path("/var/lib/dpkg/info").glob(f"{name}.list"), *Path("/var/lib/dpkg/info").glob(f"{name}:*.list")]
         if not lists:
@@ -116,8 +116,7 @@ def plain(page: str) -> str:
 
 @cache
 def of_docstrings() -> list[tuple[str, str]]:
-    """Return docstrings of public functions and classes by Python package, with 30 words or more, at most 150 of
-    each."""
+    """Return at most 150 docstrings of 30 or more words from each Python package; the package is the class."""
     found = []
     for name in _MODULES:
         spec = importlib.util.find_spec(name)
@@ -147,7 +146,7 @@ def _first(text: str, n_words: int) -> str:
 def drawn_texts(
     source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None
 ) -> tuple[list[str], list[str]]:
-    """Return at most ``most`` random texts with their classes; ``beginning`` limits the words of each."""
+    """Return at most ``most`` random texts, each cut to its first ``beginning`` words, and their classes."""
     rows = list(source())
     chosen = np.sort(np.random.default_rng(_SEED).permutation(len(rows))[:most])
     texts, labels = zip(*(rows[i] for i in chosen), strict=True)
@@ -155,7 +154,7 @@ def drawn_texts(
 
 
 def from_texts(source: Callable[[], Labelled], most: int = 2000, beginning: int | None = None) -> Corpus:
-    """Return a corpus of :func:`drawn_texts`, without empty documents."""
+    """Return the texts of :func:`drawn_texts` as a corpus, without empty documents."""
     texts, labels = drawn_texts(source, most, beginning)
     corpus = Corpus.from_texts(texts, labels=labels, min_df=_MIN_DF)
     return corpus.subset(np.flatnonzero(corpus.document_lengths))
@@ -185,7 +184,7 @@ def half_of(corpus: Callable[[Path], Corpus], data_folder: Path) -> Corpus:
 
 
 def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """Return corpora by name: short texts with many classes, short texts with few, long texts with few."""
+    """Return functions that make the corpora, by name: texts of different length with few or many classes."""
     return {
         "sources": partial(from_texts, of_sources),
         "drawn-short": partial(drawn, 100, 2000, 8, 80),
@@ -202,13 +201,13 @@ def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
 
 # -- methods -------------------------------------------------------------------------------------------------------
 def mixture(corpus: Corpus, seed: int, n_clusters: int | None = None, sweeps: int = 60, **priors: Any) -> np.ndarray:
-    """Return the clusters of FastEx's last state with exact scores; ``n_clusters`` None is the number of classes."""
+    """Return the clusters that FastEx finds with exact scores; by default, K is the number of classes."""
     model = Mixture(n_clusters=n_clusters or _n_classes(corpus), **priors)
     return fit(corpus, model, FastEx(proposal="exact"), iterations=sweeps, seed=seed, progress=False).posterior.cluster
 
 
 def topics(corpus: Corpus, seed: int, is_told: bool = False) -> dict[str, np.ndarray]:
-    """Return the clusters of a default fit of two chains and, if K is inferred, its recommended cut."""
+    """Return the clusters of a default fit of two chains and, unless K is fixed, of its recommended cut."""
     model = MC2(n_clusters=_n_classes(corpus) if is_told else None)
     posterior = fit(corpus, model, seed=seed, chains=2, progress=False).posterior
     if is_told:
@@ -243,7 +242,7 @@ METHODS: dict[str, Callable[[Corpus, int], Any]] = {
 
 
 def rows_of(name: str, corpus: Corpus, method: str, seed: int, folder: Path) -> list[dict[str, Any]]:
-    """Return ARI, NMI and number of clusters of a method, loaded from ``folder`` if they exist."""
+    """Return ARI, NMI and number of clusters of a method; load them from ``folder`` if they are stored there."""
     digest = corpus.digest[:12]
     path = folder / f"{name}-{digest}-{re.sub(r'[^a-z0-9]+', '-', method.lower())}-{seed}-{_code()}.json"
     if path.is_file():
@@ -273,7 +272,7 @@ def _code() -> str:
 
 
 def as_markdown(table: Sequence[dict[str, Any]]) -> str:
-    """Return one line per corpus and method: ARI of each seed, mean NMI, numbers of clusters, CPU seconds of a fit."""
+    """Return one line per corpus and method: ARI and number of clusters per seed, mean NMI and mean CPU seconds."""
     lines = ["| corpus | method | ARI, by seed | NMI | K | CPU s |", "|---" * 6 + "|"]
     for (name, method), rows in pd.DataFrame(table).groupby(["corpus", "method"], sort=False):
         scores, numbers = (", ".join(format(one, kind) for one in rows[c]) for c, kind in (("ARI", ".3f"), ("K", "d")))

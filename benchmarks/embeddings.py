@@ -1,11 +1,11 @@
 """Sentence embeddings as a context, on development corpora: ``python -m benchmarks.embeddings strength``.
 
-``embed`` makes the vectors, by a model in a folder and the package sentence-transformers, and keeps them in
-``--vectors``. ``strength`` compares numbers of components and strengths by a mixture that EM fits in seconds: each
-cluster has a distribution of words and a Gaussian for each component. For one document in eight, words are predicted
-from the vector, and the vector from the words. ``table`` fits MC2 to words, to embeddings and to both, in two chains as
-by default, and compares them with clusterings of the embeddings. Fits are kept in ``--cache``. ``cost`` measures the
-time and memory that embeddings add to a default fit of simulated documents.
+``embed`` computes the vectors with the package sentence-transformers and a model in a folder, and stores them in
+``--vectors``. ``strength`` compares numbers of components and strengths by a mixture that EM fits in seconds. In this
+mixture, each cluster has a distribution of words and one Gaussian per component. One document in eight is held out:
+its words are predicted from its vector, and its vector from its words. ``table`` fits MC2 with two chains to words, to
+embeddings and to both, and compares these fits with clusterings of the embeddings. Fits are stored in ``--cache``.
+``cost`` measures the time and memory that embeddings add to a default fit of simulated documents.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CORPORA: dict[str, Callable[[], tuple[list[str], list[str]]]] = {
 
 
 def embed(model: str, folder: Path, names: list[str]) -> None:
-    """Write NAME.npy for each corpus."""
+    """Compute the embeddings of each corpus, and write them to NAME.npy."""
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(model, device="cpu", local_files_only=True)
@@ -56,7 +56,7 @@ def embed(model: str, folder: Path, names: list[str]) -> None:
 
 
 def embedded(name: str, folder: Path) -> tuple[Corpus, np.ndarray, list[str]]:
-    """The documents of a corpus that have a word, with their embeddings, the vectors and the texts."""
+    """Return the corpus of all documents with words, with embeddings, and also their vectors and texts."""
     texts, labels = CORPORA[name]()
     vectors = np.load(folder / f"{name}.npy")
     corpus = Corpus.from_texts(texts, labels=labels, min_df=2)
@@ -93,7 +93,7 @@ def log_normal(z: np.ndarray, precision: np.ndarray, mean: np.ndarray) -> np.nda
 def strengths(
     corpus: Corpus, vectors: np.ndarray, components: list[int], per_token: list[float]
 ) -> Iterator[dict[str, Any]]:
-    """Return one row per number of components and number of components per token."""
+    """Yield one row per number of components and number of components per token (which sets the strength)."""
     labels, n = np.asarray(corpus.labels), corpus.n_documents
     order = np.random.default_rng(_SEED).permutation(n)
     held_out, known = order[: n // 8], order[n // 8 :]
@@ -123,8 +123,7 @@ def strengths(
 def clusterings(
     corpus: Corpus, vectors: np.ndarray, texts: list[str], seed: int, stem: str
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Return the names of methods, and the cluster of each document; fits are stored in files whose paths start with
-    ``stem``."""
+    """Yield each method with the clusters of all documents; ``stem`` begins the paths of stored fits."""
     n_classes = len(np.unique(np.asarray(corpus.labels)))
     directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     yield "k-means of embeddings, K fixed", KMeans(n_classes, n_init=10, random_state=seed).fit_predict(directions)
@@ -145,15 +144,19 @@ def clusterings(
         found = posterior.hierarchy
         assert found is not None
         are_chains = len(posterior.chains) - len(posterior.provenance.get("stuck", [])) > 1
-        size, _ = recommend(found.scores, found.agreement, are_chains)  # by the rule of today
+        size, _ = recommend(
+            found.scores, found.agreement, are_chains
+        )  # the current rule, which may be newer than the stored fit
         yield f"MC2, {name}, recommended", found.cut(size)
         yield f"MC2, {name}, all clusters", found.cluster
         yield f"MC2, {name}, K fixed", kept_fit(part, n_classes, seed, Path(f"{path}.fixed.{seed}.npz")).cluster
 
 
 def bertopic(texts: list[str], vectors: np.ndarray, seed: int, path: Path) -> np.ndarray | None:
-    """Return the topics of BERTopic with its defaults and a seed for UMAP; documents without a topic form one
-    cluster."""
+    """Return the topic of each document by BERTopic with its defaults; -1 marks documents without a topic.
+
+    UMAP gets a seed. The result is None if BERTopic is not installed.
+    """
     if path.is_file():
         return np.load(path)
     try:
@@ -170,8 +173,10 @@ def bertopic(texts: list[str], vectors: np.ndarray, seed: int, path: Path) -> np
 
 
 def kept_fit(corpus: Corpus, n_clusters: int | None, seed: int, path: Path) -> Posterior:
-    """Return the default fit, with its hierarchy unless K is fixed, loaded from ``path`` if it exists and belongs to
-    this corpus."""
+    """Return a default fit of two chains, with its hierarchy unless K is fixed.
+
+    The fit is loaded from ``path`` if the file belongs to this corpus, and stored there otherwise.
+    """
     model = MC2(n_clusters=n_clusters)
     digest = standardise(corpus, model.for_corpus(corpus).contexts).digest
     if path.is_file() and (kept := Posterior.load(path)).provenance["corpus"] == digest:
@@ -185,8 +190,7 @@ def kept_fit(corpus: Corpus, n_clusters: int | None, seed: int, path: Path) -> P
 
 
 def as_markdown(scores: dict[str, dict[str, list[tuple[float, int]]]]) -> str:
-    """Return one row per method, with the mean over corpora of the mean ARI, and ARI and clusters per corpus and
-    seed."""
+    """Return a Markdown table with one row per method: mean ARI, and ARI and number of clusters per corpus and seed."""
     methods = dict.fromkeys(method for of_corpus in scores.values() for method in of_corpus)
     lines = [f"| method | mean | {' | '.join(scores)} |", "|---" * (len(scores) + 2) + "|"]
     for method in methods:
@@ -199,8 +203,7 @@ def as_markdown(scores: dict[str, dict[str, list[tuple[float, int]]]]) -> str:
 
 # -- cost ------------------------------------------------------------------------------------------------------------
 def cost(n_documents: int, length: int = 384) -> Iterator[str]:
-    """Return lines on the memory of the import and the processor time of default fits, for simulated short
-    documents."""
+    """Yield lines on the cost of the reduction of vectors, and on default fits with and without embeddings."""
     plain = development.drawn(50, n_documents, 8, 80)
     rng = np.random.default_rng(_SEED)
     centres = 0.5 * rng.standard_normal((50, length), dtype=np.float32)
@@ -213,7 +216,7 @@ def cost(n_documents: int, length: int = 384) -> Iterator[str]:
     tracemalloc.stop()
     seconds = time.process_time() - started
     yield f"reduction: {seconds:.1f} CPU s; at most {most / vectors.nbytes:.2f} times the float32 matrix, next to it"
-    fit(plain.subset(np.arange(500)), MC2(), iterations=2, progress=False)  # compiles
+    fit(plain.subset(np.arange(500)), MC2(), iterations=2, progress=False)  # compiles kernels
     fit(corpus.subset(np.arange(500)), MC2(), iterations=2, progress=False)
     for name, one in {"words": plain, "words and embeddings": corpus}.items():
         started = time.process_time()

@@ -1,24 +1,26 @@
 """Comparison of kernels for models with a document level: ``python -m benchmarks.gibbs``.
 
 There are three tables. The first shows the progress of a chain at each quarter of a run: iterations, processor seconds,
-and the perplexity of held-out words by ``left_to_right``. The second shows the parts of an iteration in processor
-nanoseconds per token, and the share that runs in blocks on threads. The third has reference times for a sweep over
-tokens: of a plain loop that weighs every topic for every token, and of the memory traffic at full bandwidth.
+and the perplexity of held-out words by ``left_to_right``. The second shows the processor nanoseconds per token for each
+part of an iteration, and for all work in blocks, which runs on several threads. The third has reference times for a
+sweep over tokens: the time of a plain loop that weighs every topic for every token, and the time of the memory traffic
+at full bandwidth.
 
-Quarters refer to ``clock``, the estimated elapsed time on an otherwise idle machine: the processor seconds on one
-thread, plus the processor seconds in blocks divided by the number of threads. So runs on a busy machine can be
+Quarters refer to ``clock``, the estimated elapsed time on an otherwise idle machine. It is the processor time outside
+of blocks, plus the processor time in blocks divided by the number of threads. Runs on a busy machine can therefore be
 compared.
 
-``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which must be installed for that interpreter, with as
-many workers and processor seconds. Held-out words are scored by the same estimator, given the topics of tomotopy.
+``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which must be installed for that interpreter. Both run
+with the same number of workers for the same time. The same estimator scores held-out words, given tomotopy's topics.
 
-``--gain`` measures the elapsed time of the same iterations on one thread, on ``--threads`` threads, and in as many
-parallel processes with one thread each. It reports the gain by threads and by processes, the seconds of each part of an
-iteration, and the share of each part that runs on one thread. It needs an otherwise idle machine.
+``--gain`` measures the elapsed time of the same iterations in three ways: on one thread, on ``--threads`` threads, and
+in this number of parallel processes with one thread each. It reports the gain by threads and by processes, the seconds
+of each part of an iteration, and the processor seconds of each part outside of blocks. It needs an otherwise idle
+machine.
 
 ``--documents N --workers W`` measures the parts of an iteration on Spark, with W executors of one core each and W
-shards: processor seconds of this process outside and inside of Spark's jobs, of the tasks of the slowest executor, and
-of Spark's own processes.
+shards. It reports the processor seconds of this process outside and inside of Spark's jobs, of the slowest task, and of
+Spark's own processes.
 """
 
 from __future__ import annotations
@@ -56,7 +58,6 @@ from mc2core.inference.gibbs import (
     parallel,
     start,
     state,
-    topic_components,
     topic_moves,
     weights,
 )
@@ -67,7 +68,7 @@ from mc2core.posterior import perplexity, perplexity_kernels
 from mc2papers.datasets.collections import nips
 
 KERNELS = ("collapsed", "parallel")
-#: parts of an iteration, and the calls that compute them
+#: parts of an iteration, and the functions that compute them
 PARTS = {
     "tokens": (state, ("sweep_document_topics",)),
     "topics split and merged": (state, ("split_and_merge_topics",)),
@@ -78,22 +79,22 @@ PARTS = {
     "weights": (state, ("update_weights", "draw_proportions", "count_topics")),
     "joint": (GibbsState, ("compute_log_joint",)),
 }
-#: without repeats of words, which the parallel kernel does not have
+#: without repeats of words, which the parallel kernel does not support
 _MODEL = MC2(burstiness=False)
 _QUARTERS = 4
 _BLOCK = 50_000  # documents drawn at a time
-_TOPICS = 300  # of the library's LDA, and at the start of its HDP
-_LOOPED = 200_000  # tokens that the plain loop visits
-_NUMBERS = 1 << 24  # bytes of each array of the triad that measures bandwidth: 128 MB, more than a cache has
+_TOPICS = 300  # number of topics of tomotopy's LDA, and of its HDP at the start
+_LOOPED = 200_000  # approximate number of tokens that the plain loop visits
+_NUMBERS = 1 << 24  # length of each array of the triad that measures bandwidth: 128 MB, more than a cache has
 
 
-# -- corpora: documents to learn from, and to score ------------------------------------------------------------------
+# -- corpora: training and test documents ----------------------------------------------------------------------------
 def real_nips() -> tuple[Corpus, Corpus]:
     return nips.read(DATA_FOLDER / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=0)
 
 
 def short(n_documents: int = 20_000) -> tuple[Corpus, Corpus]:
-    """Documents of ten words in twenty clusters."""
+    """Return training and test documents of ten words in twenty clusters."""
     drawn = draw(Cell(20, n_documents, 10, 20.0), 0)
     return drawn.corpus, drawn.held_out
 
@@ -103,7 +104,7 @@ CORPORA: dict[str, Callable[[], tuple[Corpus, Corpus]]] = {"nips": real_nips, "s
 
 # -- time ------------------------------------------------------------------------------------------------------------
 class Watch:
-    """Processor seconds since the start, of each part and of all work in blocks."""
+    """Measure processor seconds since the start, in total, in each part, and in all work in blocks."""
 
     def __init__(self) -> None:
         self.parts: dict[str, float] = defaultdict(float)
@@ -135,7 +136,7 @@ class Watch:
     def timed_blocks(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
             if threading.current_thread() is not threading.main_thread() or self._depth:
-                return call(*arguments)  # within another's blocks
+                return call(*arguments)  # already inside of measured blocks
             started, self._depth = time.process_time(), 1
             try:
                 return call(*arguments)
@@ -150,7 +151,7 @@ class Watch:
 def watching() -> Iterator[Watch]:
     """Measure all chains of this process until the end of the block."""
     watch, kept = Watch(), []
-    apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # the state takes it from its module when it is called
+    apart = ("tokens", (parallel, ("sweep_documents_apart",)))  # imported by the state only when it is called
     for part, (owner, names) in (*PARTS.items(), apart):
         kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
     modules = (assignments, weights, documents, parallel, start, topic_moves, threads)
@@ -171,10 +172,9 @@ Row = dict[str, Any]
 def run(
     train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, seconds: float
 ) -> tuple[list[Row], Row, list[Row]]:
-    """Return rows at the quarters of a chain that takes this elapsed time, the parts of its iterations, and reference
-    times."""
+    """Run a chain for ``seconds`` on the clock; return rows at its quarters, a row of parts, and reference times."""
     model, engine, few = _MODEL, Gibbs(kernel=kernel, threads=n_threads), train.subset(np.arange(40))
-    engine.step(few, engine.init(model, few, 0), 0, 1)  # compiles
+    engine.step(few, engine.init(model, few, 0), 0, 1)  # compiles kernels
     reached: list[tuple[Row, Any]] = []
     with watching() as watch:
         chain = engine.init(model, train, seed)
@@ -211,9 +211,9 @@ def run(
 def _run_alone(
     engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, ready: Any, results: Any
 ) -> None:
-    """Return the elapsed seconds of these iterations in this process; they start when all processes are ready.
+    """Put the elapsed seconds of these iterations into ``results``; measure when all processes are ready.
 
-    An iteration before the measurement copies the memory of the parent process.
+    One iteration runs before the measurement, because it copies the memory that is shared with the parent process.
     """
     engine.step(corpus, chain, 0, iterations.start - 1)
     ready.wait()
@@ -224,7 +224,7 @@ def _run_alone(
 
 
 def clock_of(engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iterations: range, n_processes: int) -> float:
-    """Return the elapsed seconds of an iteration, the mean over parallel processes; ``chain`` does not change."""
+    """Return the elapsed seconds per iteration (mean over parallel processes); ``chain`` does not change."""
     context = multiprocessing.get_context("fork")
     ready, results = context.Barrier(n_processes), context.Queue()
     processes = [
@@ -242,7 +242,7 @@ def clock_of(engine: Gibbs, corpus: Corpus, chain: DocumentLevelState, iteration
 def run_gain(
     train: Corpus, kernel: str, n_threads: int, settled: int, iterations: int = 5, rounds: int = 3
 ) -> tuple[Row, list[Row]]:
-    """Return the gain of an iteration by threads and by processes, after the chain has ``settled``, and its parts."""
+    """Return a row with the gain by threads and by processes, after ``settled`` iterations, and rows of the parts."""
     alone, together = (Gibbs(kernel=kernel, threads=n) for n in (1, n_threads))
     chain = together.init(_MODEL, train, 0)
     assert isinstance(chain, DocumentLevelState)
@@ -278,10 +278,10 @@ def run_gain(
     return row, parts
 
 
-# -- what a sweep over tokens is held against ------------------------------------------------------------------------
+# -- reference times for a sweep over tokens -------------------------------------------------------------------------
 @numba.njit(error_model="numpy")
 def _dense_sweep(indptr, word, counts, topic, cluster, prior, n_wm, n_m, s, vs, uniform, n_documents):
-    """Sweep over the tokens of the first documents one by one, weighing every topic for each token."""
+    """Resample the topics of the tokens of the first documents one by one, with the weights of all topics."""
     n_topics, i = n_m.size, 0
     n_j, sums = np.zeros(n_topics, np.int64), np.empty(n_topics)
     for j in range(n_documents):
@@ -313,7 +313,7 @@ def dense_loop(corpus: Corpus, chain: DocumentLevelState, n_tokens: int = _LOOPE
     given = content.indptr, content.indices, content.data, assignments.topic.copy(), assignments.cluster, prior
     tables = n_wm, n_wm.sum(axis=0, dtype=np.int64), chain.topic_word_prior, chain.topic_word_prior * n_words
     uniform = np.random.default_rng(0).random(assignments.document_start[n_documents])
-    _dense_sweep(*given, *tables, uniform, 0)  # compiles
+    _dense_sweep(*given, *tables, uniform, 0)  # compiles kernels
     started = time.process_time()
     _dense_sweep(*given, *tables, uniform, n_documents)
     return 1e9 * (time.process_time() - started) / assignments.document_start[n_documents]
@@ -326,11 +326,10 @@ def _triad(a, b, c):
 
 
 def bandwidth(n_threads: int) -> float:
-    """Return the bytes per second that these threads read and write together in the triad a = b + 3 c, the best of
-    three."""
+    """Return the bytes per second that all threads together move in the triad a = b + 3 c (the best of three runs)."""
     arrays = np.ones((3, _NUMBERS))
     bounds = np.linspace(0, _NUMBERS, n_threads + 1).astype(int)
-    _triad(*arrays[:, :1])  # compiles
+    _triad(*arrays[:, :1])  # compiles kernels
     best = np.inf
     for _ in range(3):
         parts = [
@@ -347,12 +346,11 @@ def bandwidth(n_threads: int) -> float:
 
 
 def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Row]:
-    """Return the time of the plain loop, and the time for the least memory traffic of a sweep at the measured
-    bandwidth.
+    """Return the time of the plain loop, and the time for the least memory traffic of a sweep at full bandwidth.
 
-    Of a token: its topic, read and written, its share of its cell's word and count; and the word's row of counts,
-    once for a cell, dense (4 bytes a topic) or its entries above 0 alone (8 bytes, with their topics), if no cache held
-    any of it.
+    The traffic of a token is its topic (read and written), and the word and count of its cell, divided by the tokens of
+    the cell. If the cache holds no counts, the word's row of topic counts is also read once per cell. A dense row takes
+    4 bytes per topic; a sparse row takes 8 bytes per positive entry.
     """
     n_wm, cells = chain.words(), corpus.content.nnz / corpus.n_tokens
     met = np.bincount(corpus.content.indices, minlength=len(n_wm)) @ np.count_nonzero(n_wm, axis=1) / corpus.n_tokens
@@ -376,11 +374,11 @@ def limits(corpus: Corpus, chain: DocumentLevelState, n_threads: int) -> list[Ro
 
 # -- many documents --------------------------------------------------------------------------------------------------
 def known_state(n_documents: int, seed: int = 0) -> tuple[Corpus, DocumentLevelState]:
-    """Return documents of 100 words, each in five of 200 topics as its cluster (of 50), and the true state."""
+    """Draw documents of 100 words with at most five topics (50 clusters, 200 topics); return the true state too."""
     rng = np.random.default_rng(seed)
     n_words, n_topics, n_clusters, length, own = 20_000, 200, 50, 100, 5
     tau = rng.dirichlet(np.full(n_topics, 0.1), n_clusters)
-    # a topic's words by Zipf's law, each in an order of its own
+    # each topic has Zipf's law over its own order of the words
     step, shift = 2 * rng.integers(1, n_words // 2, n_topics) + 1, rng.integers(0, n_words, n_topics)
     zipf = np.cumsum(1.0 / (np.arange(n_words) + 3.0))
     cluster, topics, blocks = np.arange(n_documents, dtype=np.int32) % n_clusters, [], []
@@ -415,7 +413,7 @@ def known_state(n_documents: int, seed: int = 0) -> tuple[Corpus, DocumentLevelS
 
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
-    """Return the peak anonymous memory of this process in GB, sampled twenty times per second."""
+    """Yield a function that returns the peak anonymous memory of this process in GB, sampled twenty times a second."""
     most, done = [0.0], threading.Event()
 
     def look() -> None:
@@ -433,12 +431,10 @@ def peak_memory() -> Iterator[Callable[[], float]]:
 
 
 def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2) -> tuple[Row, list[Row]]:
-    """Return the parts of iterations with this many documents of 100 words from the true state, memory, and reference
-    times.
-    """
+    """Run iterations from the true state of :func:`known_state`; return times of parts, memory and reference times."""
     corpus, chain = known_state(n_documents)
     engine, few = Gibbs(kernel=kernel, threads=n_threads), corpus.subset(np.arange(40))
-    engine.step(few, engine.init(_MODEL, few, 0), 0, 1)  # compiles
+    engine.step(few, engine.init(_MODEL, few, 0), 0, 1)  # compiles kernels
     with peak_memory() as most, watching() as watch:
         for iteration in range(1, iterations + 1):
             engine.step(corpus, chain, 0, iteration)
@@ -454,20 +450,20 @@ def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2)
 
 # -- on Spark --------------------------------------------------------------------------------------------------------
 def timed_task(work: shards.Work, shard: shards.Shard, step: Mapping[str, np.ndarray]) -> tuple[Any, float]:
-    """Run ``work`` as a task; returns its result and its processor seconds."""
+    """Run ``work`` in a task of Spark; return its result and its processor seconds."""
     started = time.process_time()
     return work(shard, step), time.process_time() - started
 
 
 class TimedShards:
-    """A corpus on executors that measures processor seconds of the slowest task of each job, and of this process."""
+    """A corpus on executors that sums the processor seconds of the slowest task of each job and of this process."""
 
     def __init__(self, sharded: shards.ShardedCorpus) -> None:
         self.shards, self._sharded = sharded.shards, sharded
         self.tasks, self.here, self.clock = 0.0, 0.0, 0.0
 
     def run(self, arrays: Mapping[str, Any], work: shards.Work) -> list[Any]:
-        """As :meth:`ShardedCorpus.run`."""
+        """Run a job like :meth:`ShardedCorpus.run`, and measure it."""
         here, clock = time.process_time(), time.perf_counter()
         results = self._sharded.run(arrays, partial(timed_task, work))
         self.here += time.process_time() - here
@@ -486,10 +482,10 @@ def seconds_below() -> float:
 
 
 def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
-    """Return the processor seconds of the parts of iterations with this many documents of 100 words on Spark."""
+    """Run iterations on Spark from the true state of :func:`known_state`; return the processor seconds of the parts."""
     corpus, chain = known_state(n_documents)
     few, alone = corpus.subset(np.arange(40)), Gibbs(kernel="parallel")
-    alone.step(few, alone.init(_MODEL, few, 0), 0, 1)  # compiles
+    alone.step(few, alone.init(_MODEL, few, 0), 0, 1)  # compiles kernels
     with tempfile.TemporaryDirectory() as folder:
         properties = {
             "spark.master": f"local-cluster[{n_workers},1,1500]", "spark.executor.memory": "1400m",
@@ -500,7 +496,7 @@ def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
             shards_of.return_value = timed
             on_spark = Gibbs(kernel="parallel", n_shards=n_workers)
             for iteration in range(1, iterations + 2):
-                if iteration == 2:  # in the first one, executors open their shards and load kernels
+                if iteration == 2:  # iteration 1 is not measured: executors open their shards and load kernels
                     timed.tasks = timed.here = timed.clock = 0.0
                     watch.parts.clear()
                     below, started = seconds_below(), time.process_time()
@@ -515,12 +511,11 @@ def run_on_spark(n_documents: int, n_workers: int, iterations: int = 3) -> Row:
     }  # fmt: skip
 
 
-# -- the library beside ----------------------------------------------------------------------------------------------
+# -- comparison with tomotopy ----------------------------------------------------------------------------------------
 def run_library(
     python: str, kind: str, n_topics: int, train: Corpus, test: Corpus, seed: int, n_threads: int, seconds: float
 ) -> Row:
-    """Return a row for a chain of tomotopy; its elapsed time is taken as its processor seconds divided by its
-    workers."""
+    """Run a chain of tomotopy and return its row; ``clock`` is its processor seconds divided by its workers."""
     with tempfile.TemporaryDirectory() as folder:
         sp.save_npz(f"{folder}/corpus.npz", train.content)
         script = Path(__file__).with_name("tomotopy_chain.py")
@@ -541,8 +536,10 @@ def run_library(
 
 
 def score(test: Corpus, psi: np.ndarray, alpha: np.ndarray) -> float:
-    """Return the perplexity by ``left_to_right`` given (M, V) ``psi`` and theta_j ~ Dirichlet(alpha); words without a
-    topic get 1e-12."""
+    """Return the perplexity by ``left_to_right``, given (M, V) ``psi`` and theta_j ~ Dirichlet(alpha).
+
+    A probability in ``psi`` is at least 1e-12, because tomotopy drops words that do not occur in the training data.
+    """
     content, log_p, shape = test.content, np.empty((test.n_documents, 1)), (test.n_documents, 1)
     by_word = np.maximum(np.ascontiguousarray(psi.T, dtype=np.float64), 1e-12)
     asked = perplexity_kernels.Asked(

@@ -1,9 +1,10 @@
 """Clusters of documents that are sets of vectors, and the time per observation: ``python -m benchmarks.observations``.
 
-There is one row per corpus, drawn from MC2 with a document level and Gaussian topics of 10 coordinates. It is fitted by
-default and as printed. For comparison, two mixtures of scikit-learn are fitted to the documents' means: a Gaussian
-mixture with the true number of clusters, and a Dirichlet process mixture. A second table compares the time of an
-observation with the time of a word, in sweeps with as many tokens and topics.
+Each corpus is drawn from MC2 with a document level and Gaussian topics of 10 coordinates. There is one row per corpus.
+MC2 is fitted with its defaults, and as printed in the papers. For comparison, two mixtures of scikit-learn are fitted
+to the mean vectors of the documents: a Gaussian mixture with the true number of clusters, and a Dirichlet process
+mixture. The last line compares the time per observation with the time per word, in sweeps with the same numbers of
+tokens and topics.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
 
 CLUSTERS, DOCUMENTS, LENGTH, DIMENSION, TOPICS = 8, 500, 30, 10, 12
-#: standard deviations of topics' centres, relative to those of a topic, and concentrations of documents
+#: pairs of the standard deviation of the topics' centres (a topic has about 1) and the concentration of documents
 CELLS = ((0.7, 5.0), (1.5, 5.0), (1.5, 100.0))
 _TOPICS_OF_A_CLUSTER, _MAX_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
 
 
 def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> tuple[Corpus, np.ndarray]:
-    """Draw a corpus with the clusters as labels, and (N,) topics. Clusters have different proportions of the same
-    topics."""
+    """Return a corpus with the true clusters as labels, and the (N,) true topics of its observations.
+
+    The clusters have different proportions of the same topics.
+    """
     rng = np.random.default_rng(seed)
     tau = rng.dirichlet(np.full(TOPICS, _TOPICS_OF_A_CLUSTER), CLUSTERS)
     centres = spread * rng.standard_normal((TOPICS, DIMENSION))
@@ -52,8 +55,7 @@ def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> 
 
 
 def row(spread: float, omega: float, seed: int, iterations: int, documents: int = DOCUMENTS) -> dict[str, float]:
-    """Return the agreement with the truth (ARI) of each method, and the numbers of clusters and topics of the default
-    fit."""
+    """Return the ARI of each method with the true clusters, and the default fit's numbers of clusters and topics."""
     corpus, topic = draw(spread, omega, seed, documents)
     assert corpus.observations is not None
     means = corpus.observations.reshape(documents, LENGTH, DIMENSION).mean(axis=1)
@@ -87,8 +89,7 @@ def row(spread: float, omega: float, seed: int, iterations: int, documents: int 
 
 
 def cost() -> list[float]:
-    """Return the nanoseconds of an observation and of a word, medians of sweeps of the document level from the
-    truth."""
+    """Return the median nanoseconds per observation and per word, in sweeps over tokens that start from the truth."""
     corpus, topic = draw(*CELLS[1], 0)
     rng = np.random.default_rng(0)
     psi = rng.dirichlet(np.full(_WORDS, 0.1), TOPICS)
@@ -118,7 +119,7 @@ def cost() -> list[float]:
 
 
 def table(rows: Sequence[dict[str, float]]) -> Iterator[str]:
-    """Return a Markdown table with means in the last line."""
+    """Yield the lines of a Markdown table; the last line has the means."""
     yield "| " + " | ".join(rows[0]) + " |"
     yield "|---" * len(rows[0]) + "|"
     for one in rows:

@@ -1,10 +1,10 @@
-"""Compare FastEx's proposals: quality against processor time, from 1,000 to 100,000 clusters.
+"""Compare the quality and the processor time of FastEx's proposals, for thousands of clusters.
 
     python -m benchmarks.proposals --clusters 1000 10000 --folder /tmp/proposals
 
 Corpora are simulated encyclopaedias that no figure of the workflow uses. Every chain runs in its own process on one
-thread; ``--repeats`` runs all chains again. Times are processor seconds, including the start, but not compilation and
-scoring. Memory is as in :mod:`benchmarks.scale`.
+thread; ``--repeats`` is the number of runs per chain. Times are processor seconds. They include the start, but not
+compilation and scoring. Memory is measured as in :mod:`benchmarks.scale`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def draw(given: argparse.Namespace, n_clusters: int) -> None:
-    """Save a corpus with this number of categories and its held-out documents."""
+    """Draw a corpus with this number of categories, and save its documents to fit and its held-out documents."""
     n = n_clusters * given.per_cluster
     shape = Encyclopaedia(
         n_clusters, n + _HELD_OUT, given.words,
@@ -92,7 +92,7 @@ def draw(given: argparse.Namespace, n_clusters: int) -> None:
 
 
 def run(given: argparse.Namespace, n_clusters: int, proposal: str) -> tuple[list[dict[str, Any]], int]:
-    """Run the sweeps of a chain in its own process; returns the rows and the peak anonymous memory."""
+    """Run a chain in its own process; return the rows of its sweeps and the peak anonymous memory in bytes."""
     log = given.folder / f"{proposal}.jsonl"
     settings = [part for setting in given.settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "benchmarks.proposals", "--chain", proposal, "--clusters", str(n_clusters)]
@@ -102,7 +102,7 @@ def run(given: argparse.Namespace, n_clusters: int, proposal: str) -> tuple[list
 
 
 def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Return time and quality after each sweep; sweep 0 is the start."""
+    """Run a chain, and yield time and quality after each sweep; sweep 0 is the start."""
     fitted, held_out = Corpus.load(given.folder / "fitted"), Corpus.load(given.folder / "held_out")
     own = {name: ast.literal_eval(value) for name, _, value in (one.partition("=") for one in given.settings)}
     settings = {**OUR_PRIORS, "n_clusters": given.clusters[0], "proposal": given.chain, **own}
@@ -110,7 +110,7 @@ def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     assert isinstance(model, Mixture)
     assert isinstance(engine, FastEx)
     few = as_stored(fitted.subset(np.arange(min(50, fitted.n_documents))), fitted)
-    state = engine.init(model, few, 0)  # compiles
+    state = engine.init(model, few, 0)  # compiles kernels
     for iteration in engine.to_warm(model, few)[1]:
         engine.step(few, state, 0, iteration)
     states: list[Any] = []
@@ -134,8 +134,10 @@ def follow(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def summarised(n_clusters: int, proposal: str, chains: list[list[dict[str, Any]]], memory: int) -> Iterator[str]:
-    """Return one row per sweep, with the median time of the repeats; nats per document and, for held-out words, per
-    token."""
+    """Yield one Markdown row per sweep, with median times over the repeats and the quality of the first repeat.
+
+    The joint density is in nats per document, the held-out likelihood in nats per token.
+    """
     for same in zip(*chains, strict=True):
         time = [statistics.median(one[name] for one in same) for name in ("of_sweep", "seconds")]
         last, one = "", same[0]

@@ -1,10 +1,12 @@
-"""How near the recommended clustering comes to the best cut of a fit: ``python -m benchmarks.recommended``.
+"""Comparison of rules that recommend a number of clusters with the best cut of a fit: ``python -m
+benchmarks.recommended``.
 
-Default fits of two chains, kept in ``--cache`` with their hierarchies, so that rules are compared without new fits.
-``--held-back`` uses the corpora on which no rule was chosen. A line for each rule: its ARI over that of the best cut
-(mean over corpora, the worst corpus, the worst fit), the agreement of the seeds' clusterings, how far the agreement
-that is shown is from that with another seed's cut of the same size, and for each corpus the share of the best cut and
-the numbers. For a corpus of one class, the share is that of the fits in which one cluster is recommended.
+Default fits of two chains are stored in ``--cache``, so that rules are compared without new fits. ``--held-back`` uses
+the corpora on which no rule was chosen. There is one line per rule. Its first columns have the ARI of the recommended
+cut with the classes, divided by the ARI of the best cut: mean over corpora, worst corpus and worst fit. "Seeds agree"
+is the mean ARI of the recommended cuts of two seeds. "Reported minus true" is the reported agreement of the two chains
+minus the ARI with another seed's cut of the same size. The columns of the corpora have the first ratio and the
+recommended numbers of clusters. If a corpus has one class, the ratio is the share of fits with one recommended cluster.
 """
 
 from __future__ import annotations
@@ -41,14 +43,14 @@ _MOST = 1500
 def drawn(
     shares: np.ndarray, label: np.ndarray, length: int, omega: float, words: np.ndarray, rng: np.random.Generator
 ) -> Corpus:
-    """Documents whose shares of topics vary around those of their class, ``shares`` (K, M)."""
+    """Draw documents whose topic proportions vary around the proportions of their class, ``shares`` (K, M)."""
     own = np.maximum(shares, 1e-9)
     counts = [rng.multinomial(length, rng.dirichlet(omega * own[k]) @ words) for k in label]
     return Corpus(sp.csr_matrix(np.array(counts)), [f"word {w}" for w in range(words.shape[1])], labels=label)
 
 
 def nested(n_broad: int, length: int, broad: float, fine: float, omega: float, seed: int = 0) -> Corpus:
-    """1,200 documents of 12 classes, whose shares of topics vary around those of a few broad classes."""
+    """Draw 1,200 documents of 12 classes; the topic proportions of a class vary around those of its broad class."""
     rng = np.random.default_rng([seed, n_broad, 12])
     words = rng.dirichlet(np.full(1000, 0.01), 20)
     of_broad = rng.dirichlet(broad * rng.dirichlet(np.full(20, 5.0)), n_broad)
@@ -57,7 +59,7 @@ def nested(n_broad: int, length: int, broad: float, fine: float, omega: float, s
 
 
 def flat(n_classes: int, seed: int = 0, n_documents: int = 600) -> Corpus:
-    """Documents of 50 words of classes of like sizes."""
+    """Draw documents of 50 words from classes of similar size."""
     rng = np.random.default_rng([seed, n_classes, n_documents, 50])
     words = rng.dirichlet(np.full(500, 0.01), 12)
     shares = rng.dirichlet(5.0 * rng.dirichlet(np.full(12, 5.0)), n_classes)
@@ -65,33 +67,33 @@ def flat(n_classes: int, seed: int = 0, n_documents: int = 600) -> Corpus:
 
 
 def lda(prior: float) -> Corpus:
-    """600 documents of 50 words without classes: their shares of ten topics have this Dirichlet prior."""
+    """Draw 600 documents of 50 words from one class; Dirichlet proportions of ten topics have this concentration."""
     rng = np.random.default_rng([0, 77])
     words = rng.dirichlet(np.full(500, 0.01), 10)
     return drawn(np.full((1, 10), 1.0), np.zeros(600, int), 50, prior, words, rng)
 
 
 def noise() -> Corpus:
-    """600 documents of 50 words that are all drawn from one distribution."""
+    """Draw 600 documents of 50 words, with all words from one distribution."""
     rng = np.random.default_rng([0, 78])
     words = np.tile(rng.dirichlet(np.ones(500)), (2, 1))
     return drawn(np.full((1, 2), 1.0), np.zeros(600, int), 50, 1.0, words, rng)
 
 
 def of_views(name: str, words: int, names: int, data_folder: Path) -> Corpus:
-    """The words of at most 1,500 documents of a file with several views."""
+    """Return at most 1,500 documents of a multi-view data set, with words and without contexts."""
     corpus = multiview.read(data_folder / "multiview" / name, "names", words, names)
     return starts.some(corpus.with_contexts({}), min(_MOST, corpus.n_documents))
 
 
 def of_questions(data_folder: Path) -> list[tuple[str, str]]:
-    """2,500 questions to an assistant with their intents."""
+    """Return 2,500 questions to a digital assistant, with their intents as classes."""
     table = pd.read_csv(data_folder / "clinc150/clinc150.csv.gz").sample(2500, random_state=0)
     return list(table[["text", "label"]].itertuples(index=False, name=None))
 
 
 def chosen_on(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """Corpora on which the rule was chosen."""
+    """Return the corpora on which the rule was chosen."""
     known = development.corpora(data_folder)
     del known["abstracts"]
     return known | {
@@ -102,7 +104,7 @@ def chosen_on(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
 
 
 def held_back(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """Corpora on which it was not."""
+    """Return the corpora on which no rule was chosen."""
     views = {
         "movies": ("Movies.mat", 0, 1),
         "cora": ("Cora.mat", 1, 0),
@@ -125,7 +127,10 @@ def held_back(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
 # -- rules ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Fitted:
-    """The hierarchies of a fit and of its chains, and at n - 1 how far the cut of n agrees with the classes (ARI)."""
+    """The hierarchies of a fit and of its chains; ``ari[n - 1]`` is the ARI of the cut of n clusters with the classes.
+
+    ``is_one`` means that the fit prefers one cluster to several.
+    """
 
     hierarchy: Hierarchy
     chains: list[Hierarchy]
@@ -134,7 +139,7 @@ class Fitted:
 
     @classmethod
     def of(cls, corpus: Corpus, seed: int, path: Path) -> Fitted:
-        """The default fit, from ``path`` if it is there and of this corpus."""
+        """Make a default fit of two chains, or load it from ``path`` if the file belongs to this corpus."""
         if path.is_file() and Posterior.load(path).provenance["corpus"] == corpus.digest:
             posterior = Posterior.load(path)
         else:
@@ -151,18 +156,18 @@ class Fitted:
 
     @property
     def explained(self) -> np.ndarray:
-        """(K,): the share of what clusters explain that n of them do, at n - 1."""
+        """Return (K,) fractions: the score of n clusters relative to the best score, both less the score of one."""
         scores = self.hierarchy.scores
         share: np.ndarray = (scores - scores[0]) / max(scores.max() - scores[0], 1e-9)
         return share
 
     @property
     def agreement(self) -> np.ndarray:
-        """(K,): that of the chains, 1 where there is one."""
+        """Return the (K,) agreement of the chains on each number of clusters; 1 for a fit of one chain."""
         return np.nan_to_num(self.hierarchy.agreement, nan=1.0) if self.chains else np.ones(self.hierarchy.n_clusters)
 
     def together(self, size: int) -> list[np.ndarray]:
-        """Documents of each cluster of a chain in each of another's, cut to this size, for both orders of chains."""
+        """Return the contingency table of each ordered pair of chains, for their cuts of this size."""
         cuts = [one.cut(min(size, one.n_clusters)) for one in self.chains]
         tables = [np.zeros((one.max() + 1, other.max() + 1)) for one, other in itertools.combinations(cuts, 2)]
         for table, pair in zip(tables, itertools.combinations(cuts, 2), strict=True):
@@ -171,7 +176,7 @@ class Fitted:
 
 
 def finest(tie: float, half: float = 0.5) -> Callable[[Fitted], int]:
-    """The largest n on which chains agree by ``tie`` of the most, of those that explain ``half``."""
+    """Recommend the largest n with an agreement of ``tie`` times the best, among n that explain at least ``half``."""
 
     def rule(one: Fitted) -> int:
         able = one.explained >= half
@@ -184,7 +189,7 @@ def finest(tie: float, half: float = 0.5) -> Callable[[Fitted], int]:
 
 
 def priced(one: Fitted) -> int:
-    """The rule before: A_n (E_n - .6 ln n / ln K), or the largest n with A_n of .98."""
+    """Apply the previous rule: the best A_n (E_n - .6 ln n / ln K), or a larger n if its A_n is at least .98."""
     if not one.chains:
         return one_chain(one)
     size, agree = np.arange(2, one.hierarchy.n_clusters + 1), one.agreement[1:]
@@ -193,12 +198,12 @@ def priced(one: Fitted) -> int:
 
 
 def one_chain(one: Fitted) -> int:
-    """What is explained, less ln n / ln max(K, 50): the rule for one chain."""
+    """Apply the rule for one chain: the explained fraction, less ln n / ln max(K, 50)."""
     return recommend(one.hierarchy.scores, one.hierarchy.agreement, are_chains=False)[0]
 
 
 def by_partitions(one: Fitted) -> int:
-    """The highest score with the prior of partitions, at the best of five concentrations."""
+    """Recommend the n with the highest score plus log prior of the partition, at the best of five concentrations."""
 
     def score(size: int) -> float:
         count = np.bincount(one.hierarchy.cut(size))
@@ -210,7 +215,7 @@ def by_partitions(one: Fitted) -> int:
 
 
 def by_strength(least: float) -> Callable[[Fitted], int]:
-    """The largest n of which every cluster keeps this share of its pairs together in the other chain's."""
+    """Recommend the largest n for which the other chain keeps together a fraction ``least`` of each cluster's pairs."""
 
     def strength(table: np.ndarray) -> float:
         own = table.sum(axis=1)
@@ -224,7 +229,7 @@ def by_strength(least: float) -> Callable[[Fitted], int]:
 
 
 def by_found(share: float) -> Callable[[Fitted], int]:
-    """The largest n of whose clusters this share, by documents, is found by the other chain (Jaccard index of .5)."""
+    """Recommend the largest n for which the other chain finds clusters with this share of documents (Jaccard >= .5)."""
 
     def found(table: np.ndarray) -> float:
         own, other = table.sum(axis=1), table.sum(axis=0)
@@ -252,7 +257,10 @@ RULES: dict[str, Callable[[Fitted], int]] = {
 
 
 def as_markdown(fits: Mapping[str, Sequence[Fitted]]) -> str:
-    """The table; ``fits`` are those of each corpus, one a seed. All rules recommend one cluster if a fit found one."""
+    """Return a Markdown table of the rules; ``fits`` has one fit per seed for each corpus.
+
+    If a fit prefers one cluster, all rules recommend one cluster.
+    """
     head = [
         "rule",
         "of the best cut's ARI: mean",

@@ -2,8 +2,8 @@
 benchmarks.recovery``.
 
 Each row is a corpus drawn from MC2 with a document level. It is fitted twice with the same number of sweeps: from the
-default start, and from the true clusters and topics. If the first fit has a lower joint density or a worse held-out
-score, the search is at fault and not the model.
+default start, and from the true clusters and topics. If the fit from the default start has a lower joint density or a
+worse held-out score, the search is at fault and not the model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cell:
     omega: float
 
 
-#: each value of a setting with each of another one, 300 documents
+#: each number of clusters with each length, and 300 documents; the values of omega take turns
 ROUTINE = tuple(
     Cell(clusters, 300, length, OMEGAS[(i + j) % 3])
     for i, clusters in enumerate(CLUSTERS)
@@ -55,7 +55,7 @@ GRID = tuple(Cell(*values) for values in product(CLUSTERS, DOCUMENTS, LENGTHS, O
 
 @dataclass(frozen=True)
 class Drawn:
-    """A corpus to fit and a held-out corpus; the truth is stored for the first."""
+    """A corpus to fit with its true assignments and parameters, and a held-out corpus."""
 
     corpus: Corpus
     held_out: Corpus
@@ -66,7 +66,7 @@ class Drawn:
 
 
 def draw(cell: Cell, seed: int, words_prior: float = _WORDS_PRIOR) -> Drawn:
-    """Draw documents from the model: a dozen topics, clusters of like sizes, theta ~ Dir(omega tau)."""
+    """Draw documents from the model, with 12 topics, clusters of similar size, and theta ~ Dir(omega tau)."""
     rng = np.random.default_rng([seed, cell.clusters, cell.documents, cell.length, int(min(cell.omega, 1e9))])
     words = rng.dirichlet(np.full(_WORDS, words_prior), _TOPICS)
     weights = rng.dirichlet(np.full(_TOPICS, 5.0))
@@ -116,7 +116,7 @@ class FromTruth(Gibbs):
 
 
 def figures(drawn: Drawn, engine: Gibbs, iterations: int, seed: int) -> dict[str, float]:
-    """Return the measures of a fit by this engine."""
+    """Fit the corpus by this engine, and return the measures of the fit."""
     found = fit(drawn.corpus, MC2(), engine, iterations=iterations, seed=seed, progress=False)
     last, posterior = found.trace.iloc[-1], found.posterior
     return {
@@ -131,7 +131,7 @@ def figures(drawn: Drawn, engine: Gibbs, iterations: int, seed: int) -> dict[str
 
 
 def rows(cells: Sequence[Cell], seeds: Sequence[int], iterations: int) -> Iterator[dict[str, Any]]:
-    """Return one row per cell and seed: settings, and measures of both chains."""
+    """Yield one row per cell and seed: settings, and measures of both chains."""
     for cell, seed in product(cells, seeds):
         drawn, at_truth = draw(cell, seed), FromTruth()
         at_truth.truth = drawn
@@ -144,7 +144,7 @@ def rows(cells: Sequence[Cell], seeds: Sequence[int], iterations: int) -> Iterat
 
 
 def keeps_up(row: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether the default is as good as the chain from the truth, by each measure with an aim."""
+    """Return, for each measure with an aim, whether the default chain is as good as the chain from the truth."""
 
     def within(one: float, other: float, factor: float) -> bool:
         return 1 / factor <= one / other <= factor
@@ -159,8 +159,7 @@ def keeps_up(row: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table with pairs "default / from the truth", and how often the default reaches the other
-    chain."""
+    """Return a Markdown table with pairs "default / from the truth", and how often the default is as good."""
     pairs = {"joint": ",.0f", "held_out": ".2f", "K": "d", "M": "d", "omega": ".3g", "ARI": ".2f", "CPU_s": ".1f"}
     heads = ["clusters", "documents", "length", "omega_true", "seed"]
     lines = ["| " + " | ".join([*heads, *pairs]) + " |", "|---" * (len(heads) + len(pairs)) + "|"]

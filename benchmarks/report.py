@@ -1,8 +1,9 @@
-"""Time until a browser shows an HTML report: size, first paint, and time until all charts are drawn.
+"""Measure the size of an HTML report, the time to its first paint, and the time until all charts are drawn.
 
     python -m benchmarks.report description/index.html
 
-Milliseconds by the clock of a new Chromium without a window, the median and the range. Needs Chromium and Playwright.
+Each repeat starts a new Chromium without a window. The table has the median and the range in milliseconds. The study
+needs Chromium and Playwright.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TIMES = "[performance.getEntriesByName('first-contentful-paint')[0].startTime, 
 
 
 def times(page: Path, repeats: int = 6) -> np.ndarray:
-    """Return the milliseconds to the first contentful paint and to the last chart, (repeats, 2)."""
+    """Return a (repeats, 2) array of milliseconds: to the first contentful paint, and to the last chart."""
     from playwright import sync_api
 
     rows = []

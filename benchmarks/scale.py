@@ -1,9 +1,9 @@
-"""Memory and time of import, fit, predict, describe and append by the command line, for a large simulated corpus.
+"""Measure memory and time of the commands import, fit, predict and describe on a large simulated corpus.
 
     python -m benchmarks.scale --documents 100000 --folder /tmp/scale
 
 Memory is the anonymous resident memory of all processes of a command together, sampled from /proc/*/smaps_rollup
-(Linux): pages of files, which the system may drop, are not in it.
+(Linux). It does not include pages of files, because the system may drop them.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
-    """Write documents with a few topics of their cluster, and a year and a journal that depend on it.
+    """Write documents that each have a few topics, a year and a journal, all drawn by the cluster of the document.
 
-    They are numbered from ``first`` on; the numbers also determine the random draws.
+    The documents are numbered from ``first`` on, which is also part of the random seed.
     """
     random = np.random.default_rng(_SEED + first)
     words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
-    # words of a topic: a power law over a random order of words
+    # each topic has a power law over a random order of the words
     order = np.array([random.permutation(_WORDS) for _ in range(_TOPICS)])
     ranks = np.cumsum(1.0 / (10.0 + np.arange(_WORDS)))
     ranks /= ranks[-1]
@@ -120,12 +120,15 @@ def write(path: Path, n_documents: int, n_tokens: int, first: int = 0) -> None:
 
 
 def _letters(number: int) -> str:
-    """Return a word that is not in a list of stop words."""
+    """Return a made-up word, which no list of stop words contains."""
     return "zq" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05d}")
 
 
 def measured(command: Sequence[str], log: Path, given: Path | None) -> Taken:
-    """Run a command, with its output and errors in ``log``. Raises RuntimeError if it fails."""
+    """Run a command, write its output and errors to ``log``, and return its time and memory.
+
+    Raises RuntimeError if the command fails.
+    """
     before, started, most = _processor(), time.monotonic(), 0
     with log.open("wb") as told, (given or Path("/dev/null")).open("rb") as lines:
         process = subprocess.Popen(command, stdin=lines, stdout=told, stderr=told)
@@ -152,7 +155,7 @@ def _tree(process: int) -> list[int]:
 
 
 def _anonymous(process: int) -> int:
-    """Return the bytes of resident memory without a file."""
+    """Return the bytes of anonymous resident memory of a process."""
     for line in _read(Path(f"/proc/{process}/smaps_rollup")).splitlines():
         if line.startswith("Anonymous:"):
             return 1024 * int(line.split()[1])

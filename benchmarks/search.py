@@ -1,11 +1,12 @@
 """Difference between a default chain and chains from other starts: ``python -m benchmarks.search``.
 
-A tenth of the documents of each corpus is held out. The others are fitted by one chain from the default start, from one
-cluster, from the clusters of a mixture of multinomials (at most 300), and from the true classes. There is one row per
-start. It shows by how much the start predicts the held-out documents worse than the best start of the corpus and seed,
-in nats per document with the standard error over documents (:mod:`mc2core.inference.gibbs.holdout`, three samples
-averaged), It also has the clusters, topics, ARI of all clusters with the classes, and processor seconds. The joint
-density of states is not shown, because it falls even if more topics predict better (docs/notes/starts.md).
+Some documents of each corpus are held out. The others are fitted by one chain from each of four starts: the default
+start, one cluster, the clusters of a mixture of multinomials (at most 300), and the true classes. There is one row per
+start. ``behind`` is the held-out log score of the start minus the best score for the same corpus and seed, in nats per
+document. ``error`` is its standard error over documents. Scores average three samples
+(:mod:`mc2core.inference.gibbs.holdout`). A row also has the numbers of clusters and topics, the ARI with the classes,
+and processor seconds. The joint density is not shown, because it can fall although more topics predict better
+(docs/notes/starts.md).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _MOST, _SWEEPS_OF_MIXTURE = 300, 10
 
 
 class FromClusters(Gibbs):
-    """A Gibbs engine that starts with the given clusters (J,); topics settle as in a default start."""
+    """A Gibbs engine that starts with the clusters ``cluster`` (J,); topics are drawn as in a default start."""
 
     cluster: np.ndarray
 
@@ -67,7 +68,7 @@ class FromClusters(Gibbs):
 
 
 def clusters_of_mixture(corpus: Corpus, seed: int) -> np.ndarray:
-    """Return the clusters of a mixture of multinomials after some exact sweeps."""
+    """Return the clusters of a mixture of multinomials after ten exact sweeps."""
     model = Mixture(n_clusters=_MOST)
     found = fit(corpus, model, FastEx(proposal="exact"), iterations=_SWEEPS_OF_MIXTURE, seed=seed, progress=False)
     return found.posterior.cluster
@@ -118,7 +119,7 @@ def questions(data_folder: Path, most: int = 6000) -> Corpus:
 
 
 def papers(data_folder: Path, name: str) -> Corpus:
-    """Return papers of a citation network by their words, without the citations."""
+    """Return the papers of a citation network with their words, without the citations."""
     frame = pd.read_csv(data_folder / f"multiview/{name}.csv.gz")
     pairs = [[pair.split(":") for pair in cell.split("; ")] for cell in frame["words"]]
     words: Any = [{word: int(count) for word, count in one} for one in pairs]
@@ -136,14 +137,14 @@ def simulated(n_clusters: int, n_documents: int, length: int, omega: float = 20.
 
 
 def noise(n_documents: int = 600, n_words: int = 500, length: int = 50) -> Corpus:
-    """Return documents with random words from one distribution."""
+    """Return documents of random words from a uniform distribution."""
     counts = np.random.default_rng(0).multinomial(length, np.full(n_words, 1.0 / n_words), n_documents)
     names = [f"word {w}" for w in range(n_words)]
     return Corpus(sp.csr_matrix(counts), names, labels=np.zeros(n_documents, int))
 
 
 def corpora(data_folder: Path) -> dict[str, Callable[[], Corpus]]:
-    """Return corpora by name: of :mod:`benchmarks.development`, real ones of the data folder, and simulated ones."""
+    """Return functions that make the corpora, by name; they include all of :mod:`benchmarks.development`."""
     of_folder = {
         "questions": partial(questions, data_folder),
         **{name: partial(papers, data_folder, name) for name in ("cora", "citeseer", "acm")},
@@ -162,7 +163,7 @@ STARTS = "default", "one", "mixture", "truth"
 
 
 def as_markdown(table: Sequence[dict[str, Any]]) -> str:
-    """Return one Markdown line per row."""
+    """Return a Markdown table with one line per row."""
     columns = {"corpus": "", "start": "", "seed": "d", "behind": ".2f", "error": ".2f", "K": "d", "M": "d",
                "ARI": ".2f", "CPU_s": ".0f"}  # fmt: skip
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]

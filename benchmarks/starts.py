@@ -1,9 +1,9 @@
 """Dependence of a default fit on the number of topics at its start: ``python -m benchmarks.starts``.
 
-There is one row per corpus, seed and number of topics at the start: agreement of the clusters with the classes,
-perplexity of held-out documents, numbers of clusters and topics. The last row of a corpus has the differences between
-its starts, as means over seeds. The aim is a difference of at most 0.05 in the adjusted Rand index and 1 % in
-perplexity.
+There is one row per corpus and number of topics at the start. For each seed, it has the agreement of the clusters with
+the classes (adjusted Rand index), the perplexity of held-out documents, and the numbers of clusters and topics. The
+last lines have the largest difference between starts per corpus, for means over seeds. The aim is a difference of at
+most 0.05 in the adjusted Rand index and 1 % in perplexity.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def papers(data_folder: Path) -> Corpus:
 
 
 def some(corpus: Corpus, n_documents: int) -> Corpus:
-    """Return ``n_documents`` documents from the whole corpus, which is sorted by classes or years, and their words."""
+    """Return ``n_documents`` evenly spaced documents of a corpus, with only the words that occur in them.
+
+    Corpora are sorted by class or year, so the first documents would not represent them.
+    """
     rows = np.linspace(0, corpus.n_documents - 1, n_documents).astype(int)
     part = corpus.subset(rows)
     words = np.unique(part.content.indices)
@@ -59,7 +62,7 @@ CORPORA: dict[str, Callable[[Path], Corpus]] = {"UIUC-Sports": sports, "Ohsumed"
 def rows(
     name: str, corpus: Corpus, topics: Sequence[int], seeds: Sequence[int], iterations: int
 ) -> Iterator[dict[str, Any]]:
-    """Return one row per number of topics and seed of the chain; the held-out documents are the same in all."""
+    """Yield one row per number of topics and seed of the chain; all fits have the same held-out documents."""
     train, test = corpus.with_contexts({}).split(_TEST_FRACTION, seed=_SEED)
     for n_topics in topics:
         for seed in seeds:
@@ -75,8 +78,7 @@ def rows(
 
 
 def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
-    """Return one line per number of topics at the start, with its seeds next to each other, and the differences of the
-    means."""
+    """Return a Markdown table with one line per number of topics at the start, and the differences of the means."""
     kinds = {"ARI": ".3f", "held_out": ",.5g", "K": "d", "M": "d", "omega": ".3g", "CPU_s": ".1f"}
     lines = ["| corpus | topics at the start | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]
     frame = pd.DataFrame(table)

@@ -1,4 +1,4 @@
-"""Definition, measurement and history of benchmarks, and the page with their results."""
+"""Define and measure benchmarks, store their history, and write the README with their results."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Benchmark:
     Attributes
     ----------
     name, measures, unit : str
-        A word, a sentence, and the unit of its figures.
+        Name of the benchmark, description of the measured quantity, and unit of the figures.
     figures : callable
-        (**sizes) -> figures without end, each measured when it is asked for; what comes before the first of them
-        (data, compilation, the first sweeps) is not in it.
+        (**sizes) -> endless iterator of figures. A figure is measured when it is requested. Preparation (data,
+        compilation, the first sweeps) is not measured.
     sizes, tiny : dict
-        Settings of ``figures`` by default, and those that differ where it is only to be seen that it runs.
+        Default arguments of ``figures``, and the arguments that a test replaces to run in seconds.
     repeats : int
-        Figures of a run, by default.
+        Default number of figures per run.
     needs : str
-        "data_folder" (of the real data; ``figures`` takes its folder as ``data_folder``), "spark", or "".
+        "data_folder" (``figures`` then has the argument ``data_folder``), "spark", or "" for no requirement.
     """
 
     name: str
@@ -64,7 +64,7 @@ BENCHMARKS: dict[str, Benchmark] = {}
 def benchmark(
     unit: str, *, tiny: Mapping[str, Any] | None = None, repeats: int = 3, needs: str = ""
 ) -> Callable[[Figures], Figures]:
-    """Make a benchmark from a function: from its name, the first line of its docstring and its default arguments."""
+    """Register a function as a benchmark, with its name, the first line of its docstring and its default arguments."""
 
     def register(figures: Figures) -> Figures:
         name = figures.__name__.replace("_", "-")
@@ -78,7 +78,7 @@ def benchmark(
 
 
 def parser_of(name: str, about: str | None, corpora: Iterable[str]) -> argparse.ArgumentParser:
-    """Return a parser with the options that commands of modules share: ``--only`` (corpora) and ``--data-folder``."""
+    """Return a parser with the common options of the studies: ``--only`` (corpora) and ``--data-folder``."""
     known = list(corpora)
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=(about or "").partition(":")[0])
     made.add_argument("--only", nargs="+", choices=known, default=known, metavar="CORPUS", help="; ".join(known))
@@ -88,14 +88,14 @@ def parser_of(name: str, about: str | None, corpora: Iterable[str]) -> argparse.
 
 
 def processor_seconds(work: Callable[..., Any], *arguments: Any) -> float:
-    """Return the processor seconds of ``work``, of all threads of this process."""
+    """Run ``work``, and return the processor seconds that all threads of this process used."""
     started = time.process_time()
     work(*arguments)
     return time.process_time() - started
 
 
 def measure(one: Benchmark, repeats: int, data_folder: Path, sizes: Mapping[str, Any]) -> list[float]:
-    """Measure a benchmark ``repeats`` times at these sizes."""
+    """Return ``repeats`` figures of a benchmark at these sizes."""
     given = {**sizes, "data_folder": data_folder} if one.needs == "data_folder" else sizes
     with closing(one.figures(**given)) as figures:  # type: ignore[type-var]
         return list(islice(figures, repeats))
@@ -187,7 +187,7 @@ def ratio(row: Row, history: list[Row]) -> float | None:
 
 
 def page(text: str, history: list[Row]) -> str:
-    """Return the page ``text`` with a new part below its mark: the last row of every benchmark."""
+    """Return the page ``text`` with a new table below its mark, which has the last result of every benchmark."""
     lines = [
         "| benchmark | what is measured | median (least to most) | unit | ratio | load | date, commit |",
         "|---|---|---|---|---|---|---|",

@@ -1,8 +1,8 @@
-"""A chain of tomotopy, run by an interpreter with this package: ``benchmarks/tomotopy_chain.py FOLDER KIND TOPICS
-...``.
+"""Run a chain of tomotopy: ``benchmarks/tomotopy_chain.py FOLDER KIND TOPICS SEED WORKERS SECONDS``.
 
-It reads ``corpus.npz`` in the folder, trains until the processor seconds divided by the workers reach the requested
-number, and writes ``psi`` (M, V), ``alpha`` (M,) and numbers of the run to ``found.npz``.
+:mod:`benchmarks.gibbs` starts this script with an interpreter that has tomotopy. The script reads ``corpus.npz`` in the
+folder and trains a model until its processor seconds divided by the workers reach SECONDS. It writes ``psi`` (M, V),
+``alpha`` (M,), the processor seconds and the number of iterations to ``found.npz``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     folder, kind, n_topics, seed, workers, seconds = (
         Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
     )  # fmt: skip
-    content = np.load(folder / "corpus.npz")  # a matrix in rows as scipy writes it
+    content = np.load(folder / "corpus.npz")  # a CSR matrix as scipy writes it
     start, indices, counts = (content[name] for name in ("indptr", "indices", "data"))
     if kind == "LDA":
         model = tomotopy.LDAModel(k=n_topics, alpha=0.1, eta=0.01, seed=seed)
@@ -41,7 +41,7 @@ def main() -> None:
         used, alpha = list(range(model.k)), np.asarray(model.alpha)
     else:
         used = [m for m in range(model.k) if model.is_live_topic(m)]
-        # the weights of topics are not available, so the shares of their tokens are used
+        # tomotopy does not expose the weights of topics, so their fractions of the tokens are used
         tokens = np.asarray(model.get_count_by_topics(), dtype=float)[used]
         alpha = model.alpha * tokens / tokens.sum()
     psi = np.zeros((len(used), content["shape"][1]))

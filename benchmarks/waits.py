@@ -1,10 +1,10 @@
-"""Waiting times of users, measured by commands, in one checkout next to others.
+"""Measure how long users wait for common commands, in several checkouts side by side.
 
     python -m benchmarks.waits --data-folder DATA_FOLDER --out waits.md BEFORE=../before NOW=.
 
-Each checkout needs the installation of the README in its ``.venv``. Kernels in its ``src`` are deleted before rows
-called cold. Times are elapsed times and, in brackets, processor times with all children, of one run each. Nothing else
-may run on the machine.
+Each checkout needs an installation in its ``.venv``, as the README describes. Before a row marked "cold", the compiled
+kernels in the ``src`` of the checkout are deleted. Each command runs once. The table has its elapsed time and, in
+brackets, its processor time including child processes. No other program may run on the machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TWO = ["--threads", "2"]
 
 
 class Checkout:
-    """Commands of one checkout, whose files are in their own folder."""
+    """Run the commands of one checkout; they write their files to ``folder``."""
 
     def __init__(self, root: Path, folder: Path):
         self.root, self.folder = root.resolve(), folder
@@ -39,7 +39,7 @@ class Checkout:
             kernels.unlink()
 
     def run(self, *command: str) -> tuple[float, float]:
-        """Run a command in the environment of the checkout; returns its elapsed and processor seconds."""
+        """Run a command in the environment of the checkout; return its elapsed and processor seconds."""
         own = self.root / ".venv" / "bin" / command[0]
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run([own, *command[1:]], cwd=self.root, capture_output=True, text=True, check=False)
@@ -52,7 +52,7 @@ class Checkout:
         return self.run("mc2", *arguments)
 
     def read(self, table: Path, *options: str) -> str:
-        """Import a table; returns the folder of the corpus."""
+        """Import a table; return the folder of the corpus."""
         made = str(self.folder / table.stem)
         self.mc2("import", str(table), "--text", "text", *options, "--out", made)
         return made
@@ -64,7 +64,7 @@ class Checkout:
 
 
 def measured(here: Checkout, tables: dict[str, Path]) -> dict[str, Callable[[], tuple[float, float]]]:
-    """Measure everything in order; later rows use files of earlier rows."""
+    """Return the name of each row with a function that measures it; later rows use files of earlier rows."""
     fits = {name: str(here.folder / f"fit-{name}") for name in ("example", *tables)}
     corpora: dict[str, str] = {}
 

@@ -1,7 +1,8 @@
 """Make the charts of the HTML report and its copy of Vega, with vl-convert-python: ``python tools/charts.py``.
 
-Run it after a change of a specification here, or of the version that ``constraints.txt`` pins, and then look at the
-licences in ``vega.LICENSE``. A test compares the stored files. The report's ``charts.js`` fills in the data by name.
+Run this script after a change of a specification in this file, or of the version in ``constraints.txt``. Then check the
+licences in ``vega.LICENSE``. A test compares the stored files with the specifications. ``charts.js`` of the report adds
+the data by their names.
 """
 
 import json
@@ -13,18 +14,18 @@ MAKER = "vl-convert-python"
 
 
 def place(field):
-    """Of a document or a name on the map, whose axes run from 0 to 1."""
+    """Return the encoding of a coordinate of a document or a name on the map, whose axes run from 0 to 1."""
     scale = {"domain": [-0.02, 1.02], "nice": False, "zero": False}
     return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
 
 
 def given(field, kind):
-    """A colour, an opacity or a size as the page's script gives it."""
+    """Return the encoding of a colour, an opacity or a size that the script of the report sets."""
     return {"field": field, "type": kind, "scale": None}
 
 
 def names(data, size, anchor="middle"):
-    """Layers of names that lie over everything: each twice, a wide outline in the colour of the paper below it."""
+    """Return two layers of names above all other marks: a wide outline in the background colour, and the text."""
     mark = {"type": "text", "fontSize": size, "clip": True, "align": {"middle": "center", "start": "left"}[anchor]}
     place_of = {"x": place("x"), "y": place("y")} if data == "names" else {"x": unit("x"), "y": unit("y")}
     text = {**place_of, "text": {"field": "name", "type": "nominal"}, "tooltip": {"field": "name", "type": "nominal"}}
@@ -41,7 +42,7 @@ def names(data, size, anchor="middle"):
 
 
 def unit(field, reverse=False):
-    """A place from 0 to 1 as the page's script gives it."""
+    """Return the encoding of a coordinate from 0 to 1 that the script of the report sets."""
     scale = {"domain": [0, 1], "nice": False, "zero": False, "reverse": reverse}
     return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
 
@@ -51,15 +52,19 @@ def number(field, axis=None, **scale):
 
 
 def keyed(field, place):
-    """Names with their place and a blank before them, which their labels leave out.
+    """Return a transform that puts the position and a blank before each name; labels do not show them.
 
-    Vega keeps what it groups by as properties of objects, which have some already, such as ``constructor``.
+    Vega stores the names by which it groups as properties of objects. A name such as ``constructor`` would be confused
+    with a built-in property.
     """
     return {"calculate": f"datum.{place} + ' ' + datum.{field}", "as": f"{field}_key"}
 
 
 def nominal(field, place, **axis):
-    """Names in the order of a place, as ``keyed`` makes them; the page's script limits the length of their labels."""
+    """Return the encoding of the names that ``keyed`` makes, sorted by position.
+
+    The script of the report limits the length of their labels.
+    """
     said = "slice(datum.label, indexof(datum.label, ' ') + 1)"
     return {
         "field": f"{field}_key",
@@ -94,7 +99,7 @@ MAP = {
         *names("names", 12),
     ],
 }
-#: topics, as large as they are common
+#: topics, with sizes proportional to their frequency
 TOPICS = {
     "width": "container",
     "height": "container",
@@ -114,7 +119,7 @@ TOPICS = {
         *names("labels", 11),
     ],
 }
-#: probabilities of words, here as bars, and in the whole corpus as marks
+#: probabilities of words in a cluster or topic (bars) and in the whole corpus (marks)
 BARS = {
     "width": "container",
     "height": {"step": 19},
@@ -141,7 +146,7 @@ BARS = {
         },
     ],
 }
-#: shares over a number, a line each, within their intervals
+#: shares by a number: one line with its interval per cluster or topic
 TREND = {
     "width": "container",
     "height": 170,
@@ -167,7 +172,7 @@ TREND = {
         },
     ],
 }
-#: shares by value, a point each, within their intervals
+#: shares by value: one point with its interval per value and cluster or topic
 GROUPS = {
     "width": "container",
     "height": {"step": 11, "for": "offset"},
@@ -193,7 +198,7 @@ GROUPS = {
         },
     ],
 }
-#: a number over how many documents have come
+#: a number by the number of documents that have arrived
 COURSE = {
     "width": "container",
     "height": 170,
@@ -214,7 +219,7 @@ COURSE = {
     ],
 }
 IN_SDS = {"type": "quantitative", "title": "standard deviations of all observations from their mean"}
-#: means of an observation's numbers, a point each, and one standard deviation to each side
+#: means of the numbers of observations: one point per number, with a bar of one standard deviation to each side
 MEANS = {
     "width": "container",
     "height": {"step": 19},
@@ -296,7 +301,7 @@ CHARTS = {
 
 
 def made():
-    """Texts of the assets: the charts in Vega, and Vega-Embed with all it needs as one script without network."""
+    """Return the texts of the assets: the charts in Vega, and one script with Vega-Embed and all its dependencies."""
     import vl_convert
 
     look = {"background": "transparent", "config": {"view": {"stroke": None}}}

@@ -1,8 +1,8 @@
-"""Count code lines of Python files: lines with code, without docstrings, comments and blank lines.
+"""Count the lines of Python files that contain code; docstrings, comments and blank lines do not count.
 
 python tools/code_lines.py [--files] [FOLDER ...]
 
-One line per folder (default: src and tests), and with --files one per file.
+The output has one line per folder (default: src and tests) and, with --files, one line per file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_CODE = {
 
 
 def code_lines(text: str) -> int:
-    """Number of lines of a module that hold code."""
+    """Return the number of lines of a module that contain code."""
     docstrings = {
         (node.body[0].lineno, node.body[0].col_offset)
         for node in ast.walk(ast.parse(text))

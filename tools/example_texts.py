@@ -2,9 +2,9 @@
 
     python tools/example_texts.py config/example.csv
 
-Each text has four or five sentences of one craft. In one text of five, the last sentence is of another craft. Each
-craft has years in which most of its texts were written, and each author writes mostly about one or two crafts.
-``(a|b)`` in a sentence stands for one of its alternatives. The file is the same on every run.
+Each text has four or five sentences about one craft. In one of five texts, the last sentence is about another craft.
+The texts of a craft come mainly from certain years, and each author writes mainly about one or two crafts. In a
+sentence, ``(a|b)`` is replaced by one of the alternatives. The file is the same in every run.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ AUTHORS = {
 
 
 def rows(n_texts: int = N_TEXTS) -> list[dict[str, str | int]]:
-    """A row per text: title, year, authors joined by ``"; "``, text; by year."""
+    """Return one row per text with title, year, authors joined by ``"; "`` and text, sorted by year."""
     rng = random.Random(1)
     made: list[dict[str, str | int]] = []
     for number in range(n_texts):

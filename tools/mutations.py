@@ -1,15 +1,15 @@
-"""Break the code in one place at a time, and see whether the tests that should notice do.
+"""Change the code in one place at a time, and check that the tests of this code fail.
 
 python tools/mutations.py [--only NAME ...] [--part I/N] [--out FOLDER] [--minutes M] [--again]
 python tools/mutations.py --check
 python tools/mutations.py --table [--out FOLDER]
 
-``mutations.toml`` has the mutations. Each is applied to a copy of the checkout, which itself stays as it is. Its tests
-run first without it (once for all mutations that name the same tests) and have to pass, then with it and have to fail.
-Results are added to ``mutations.csv`` in the output folder; a second call continues where the first was stopped.
-``--check`` runs no test and reports the mutations that no longer find their place.
+``mutations.toml`` has the mutations. Each mutation is applied to a copy of the checkout; the checkout does not change.
+The tests of a mutation must pass without it and fail with it. Mutations with the same tests share the run without a
+mutation. Results are appended to ``mutations.csv`` in the output folder; a second call continues after the stored
+results. ``--check`` runs no tests and reports the mutations that can no longer be applied.
 
-A mutation of ``src/mc2core`` compiles its kernels again, in a folder of their own, which takes most of the time.
+After a mutation of ``src/mc2core``, kernels are compiled again in a separate folder, which takes most of the time.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-#: seconds by the clock after which a run of tests is stopped
+#: elapsed seconds after which a run of tests is stopped
 LIMIT = 900
-#: what most tests load of other packages, loaded once
+#: packages that most tests import; they are imported only once
 LOADED = (
     "_hypothesis_pytestplugin", "hypothesis.extra.numpy", "numba.core.config", "pandas", "pytest", "scipy.special",
     "scipy.stats", "sklearn.cluster", "xdist",
@@ -43,7 +43,7 @@ COLUMNS = ("mutation", "result", "test", "seconds")
 
 
 class Mutation(NamedTuple):
-    """One change of the code, and the tests that should fail with it."""
+    """A change of the code, and the tests that must fail with this change."""
 
     name: str
     file: str
@@ -51,27 +51,27 @@ class Mutation(NamedTuple):
     new: str
     breaks: str
     tests: str  # arguments of pytest
-    plain: bool = False  # the tests run without the compiler
+    plain: bool = False  # whether the tests run without compiled kernels
 
     @property
     def part(self) -> str:
-        """The module, as documents name it."""
+        """Return the name of the module in tables."""
         return self.file.removeprefix("src/").removeprefix("mc2core/").removesuffix(".py").replace("/", ".")
 
     @property
     def may_change_kernels(self) -> bool:
-        """Whether kernels are compiled again after it."""
+        """Return whether kernels must be compiled again after the mutation."""
         return self.file.startswith("src/mc2core/") and not self.file.startswith("src/mc2core/explore/")
 
 
 def mutations() -> list[Mutation]:
-    """Those of ``mutations.toml``."""
+    """Return the mutations in ``mutations.toml``."""
     with (ROOT / "tools/mutations.toml").open("rb") as stream:
         return [Mutation(name, **one) for name, one in tomllib.load(stream).items()]
 
 
 def misplaced(one: Mutation) -> str:
-    """Why a mutation cannot be applied or tested, "" if it can."""
+    """Return the reason why a mutation cannot be applied or tested; "" if it can."""
     path = ROOT / one.file
     found = path.read_text(encoding="utf-8").count(one.old) if path.is_file() else 0
     if found != 1:
@@ -85,7 +85,7 @@ def misplaced(one: Mutation) -> str:
 
 
 def copy_checkout(folder: Path) -> None:
-    """Copy the checkout, without what git ignores; files keep their times, by which numba knows their kernels."""
+    """Copy the checkout without ignored files; files keep their times, by which numba finds their compiled kernels."""
     command = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -96,9 +96,9 @@ def copy_checkout(folder: Path) -> None:
 
 
 def run(mutation: Mutation, checkout: Path, kernels: Path) -> tuple[str, str, float]:
-    """(passed, failed, stopped or broken; the first test that failed; processor seconds) of its tests in a checkout.
+    """Run the tests of a mutation in a fork of this process.
 
-    A fork of this process runs them.
+    Returns the outcome (passed, failed, stopped or broken), the first failed test, and the processor seconds.
     """
     log = checkout / "tests.log"
     if (child := os.fork()) == 0:
@@ -137,7 +137,7 @@ def _call(mutation: Mutation, checkout: Path, kernels: Path, log: Path) -> int:
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """The results so far."""
+    """Return the stored results."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as stream:
@@ -145,13 +145,13 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def append(path: Path, *row: str) -> None:
-    """Add a result."""
+    """Append a result to the file."""
     with path.open("a", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerow(row)
 
 
 def judge(mutation: Mutation, results: Path, checkout: Path, kernels: Path) -> str:
-    """Run a mutation's tests without it, unless that was done, and with it; store and return the result."""
+    """Run the tests of a mutation without it (unless these have passed already) and with it; store the result."""
     own = f"without: {'plain ' * mutation.plain}{mutation.tests}"
     if not any(one["mutation"] == own and one["result"] == "passed" for one in read(results)):
         outcome, test, seconds = run(mutation, checkout, kernels)
@@ -170,7 +170,7 @@ def judge(mutation: Mutation, results: Path, checkout: Path, kernels: Path) -> s
 
 
 def table(results: Path) -> str:
-    """Markdown of the last result of each mutation that was run, and how many these are."""
+    """Return a Markdown table of the last result of each mutation that was run, with their number."""
     last, listed = {one["mutation"]: one for one in read(results)}, mutations()
     rows = [(one, last[one.name]) for one in listed if one.name in last]
     caught = sum(found["result"] == "caught" for _, found in rows)
@@ -187,7 +187,7 @@ def table(results: Path) -> str:
 
 
 def main() -> int:
-    """The command; 1 if a mutation was not caught, or cannot be applied."""
+    """Run the command; return 1 if a mutation was not caught or cannot be applied."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="mutations of these names")
     parser.add_argument("--part", default="1/1", metavar="I/N", help="every N-th mutation, from number I on")

@@ -1,11 +1,12 @@
-"""List the recorded verdicts whose engines assign documents and words otherwise since the run.
+"""List the recorded verdicts whose engines have changed their results since the recorded run.
 
 python tools/records.py
 
-One line per target and commit of ``recorded_claims.csv``. It counts the small fits of
-``tests/mc2core/inference/same_bits.json``, of the engines that the target uses, whose stored assignments at HEAD are
-not those of the commit, and names them if they are not all. If none has changed, the chains of the target are the same,
-and only a change of scores or of the target's own code can change its verdicts.
+The output has one line per target and commit of ``recorded_claims.csv``. The file
+``tests/mc2core/inference/same_bits.json`` stores the results of small fits of each engine. A line has the number of
+small fits of the target's engines whose assignments differ between the commit and HEAD, and their names unless all
+differ. If no fit has changed, the chains of the target are the same. Its verdicts can then change only by a change of
+the scores or of the target's code.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BITS = "tests/mc2core/inference/same_bits.json"
 
 
 def engines_of(target: str) -> set[str]:
-    """Return the engines and baselines of the runs that feed a target."""
+    """Return the engines and baselines of the runs that a target uses."""
     with open(ROOT / "config" / "experiments.tsv", encoding="utf-8") as stream:
         rows = csv.DictReader(stream, delimiter="\t")
         return {row["engine"] for row in rows if target in row["targets"].split()}
@@ -39,7 +40,7 @@ def stored_fits(commit: str) -> Mapping[str, Any]:
 
 
 def said(before: Mapping[str, Any], now: Mapping[str, Any], engines: set[str]) -> str:
-    """Return a text on the stored fits of some engines that have changed."""
+    """Return a text on the stored fits of these engines that have changed."""
     names = [name for name in now if name.partition(" ")[0] in engines]
     changed = [name for name in names if now[name]["assignments"] != before.get(name, {}).get("assignments")]
     if not changed:

@@ -1,9 +1,9 @@
-"""Make a release, to the last step that needs an account: ``python tools/release.py dist``, and ``site``.
+"""Make a release, except for the upload, which needs an account: ``python tools/release.py dist``, and ``site``.
 
-``dist`` builds the source distribution and the wheel in ``dist/`` and checks them. Then it tries the wheel as a new
-user would, in an empty environment and folder: the commands of docs/start.md and a figure of a paper. ``site FOLDER``
-builds the documentation into FOLDER/VERSION, and FOLDER/index.html, which leads to the newest. ``hashes`` writes
-constraints-hashes.txt: the versions of constraints.txt, with the hash of each file for this machine.
+``dist`` builds the source distribution and the wheel in ``dist/`` and checks them. Then it tests the wheel in an empty
+environment and folder, by the commands of docs/start.md and a figure of a paper. ``site FOLDER`` builds the
+documentation into FOLDER/VERSION, and writes FOLDER/index.html, which leads to the newest version. ``hashes`` writes
+constraints-hashes.txt: the versions in constraints.txt with the hashes of the files for this machine.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: these need other versions of packages than the workflow does, and so an environment of their own
+#: tools with a separate environment, because they need other versions of packages than the workflow
 TOOLS = ("build==1.6.1", "twine==7.0.0")
 FIGURE = "uai2016_figure1"
-#: by words of its text, licences that setuptools' expression has to name
+#: licences that the licence expression of the package must have, by words in the text of a licence file
 LICENCES = {
     "BSD-3-Clause": "Redistributions in binary form must reproduce",
     "ISC": "with or without fee is hereby granted",
@@ -46,7 +46,7 @@ assert "checkout" not in mc2core.__file__, mc2core.__file__
 
 
 def run(*command, **options):
-    """Run a command, and show its output if it fails."""
+    """Run a command; if it fails, exit with its output."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -54,23 +54,23 @@ def run(*command, **options):
 
 
 def environment(folder):
-    """A new virtual environment, and its programs."""
+    """Make a virtual environment, and return the folder of its programs."""
     run(sys.executable, "-m", "venv", folder)
     return folder / "bin"
 
 
 def build(scratch, dist):
-    """The two files of a release."""
+    """Build the wheel and the source distribution, and return their paths."""
     programs = environment(scratch / "tools")
     run(programs / "pip", "install", "-q", *TOOLS)
     run(programs / "python", "-m", "build", "--outdir", dist, ROOT)
     (wheel,), (source,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
-    run(programs / "twine", "check", "--strict", wheel, source)  # metadata, and whether the long description renders
+    run(programs / "twine", "check", "--strict", wheel, source)  # checks the metadata and the long description
     return wheel, source
 
 
 def check(wheel, source):
-    """What twine does not look at."""
+    """Check properties of both files that twine does not check."""
     with zipfile.ZipFile(wheel) as archive, tarfile.open(source) as packed:
         names = archive.namelist()
         (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
@@ -94,13 +94,13 @@ def check(wheel, source):
 
 
 def try_out(scratch, wheel):
-    """What a new user does, with no checkout: the start page, a fit from Python, a report, a figure of a paper."""
-    folder = scratch / "a user"  # programs have to start from a path with a blank
+    """Test the wheel without a checkout: the start page, a fit from Python, a report, and a figure of a paper."""
+    folder = scratch / "a user"  # the path has a blank, because programs must work with it
     folder.mkdir()
     environment(folder / ".venv")
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "NUMBA", "MC2"))}
-    plain["PIP_NO_COMPILE"] = "1"  # half the time
-    plain["PIP_CONSTRAINT"] = str(ROOT / "constraints.txt")  # a new release of a dependency is not what is tried here
+    plain["PIP_NO_COMPILE"] = "1"  # takes half of the time
+    plain["PIP_CONSTRAINT"] = str(ROOT / "constraints.txt")  # new releases of dependencies are not tested here
     shown = (ROOT / "docs/start.md").read_text(encoding="utf-8").partition("## As part of the workflow")[0]
     commands = re.findall(r"^```sh\n(.*?)^```$", shown, re.M | re.S)[1:]  # the first installs from a checkout
     examples = re.findall(r"^```python\n(.*?)^```$", shown, re.M | re.S)
@@ -124,7 +124,7 @@ def try_out(scratch, wheel):
 
 
 def make_site(folder):
-    """The documentation of this version, beside those of others."""
+    """Build the documentation of this version next to the documentation of other versions."""
     version = re.search(r'__version__ = "(.*)"', (ROOT / "src/mc2core/__init__.py").read_text())[1]
     run(Path(sys.executable).with_name("sphinx-build"), "-q", "-W", "--keep-going", ROOT / "docs", folder / version)
     shutil.rmtree(folder / version / ".doctrees", ignore_errors=True)
@@ -142,7 +142,7 @@ def make_site(folder):
 
 
 def write_hashes():
-    """All packages of constraints.txt with the hashes of what pip would install here."""
+    """Write all packages of constraints.txt with the hashes of the files that pip would install on this machine."""
     extras = f"{ROOT}[workflow,test,cluster,spark,docs]"
     options = ("--dry-run", "--ignore-installed", "--quiet", "--report", "-", "-c", ROOT / "constraints.txt")
     report = json.loads(run(sys.executable, "-m", "pip", "install", *options, "-e", extras))

@@ -1,13 +1,14 @@
-"""Take a picture of an HTML report: ``python tools/report_pictures.py index.html picture.png [--numbered]``.
+"""Take a screenshot of an HTML report: ``python tools/report_pictures.py index.html picture.png [--numbered]``.
 
-With ``--numbered``, it numbers the parts that docs/how_to/reading_report.md explains. Needs Chromium and Playwright.
+With ``--numbered``, the parts that docs/how_to/reading_report.md explains have numbers. The script needs Chromium and
+Playwright.
 """
 
 import argparse
 import shutil
 from pathlib import Path
 
-#: the parts in the order of their numbers, and how far from their corner a number stands, in pixels
+#: numbered parts in order, and the distance of the number from the corner of the part in pixels
 PARTS = {
     "#summary": (-12, 10),
     "#colour": (0, -6),

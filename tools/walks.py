@@ -1,8 +1,8 @@
-"""Count the files that one step of each engine enters, and the modules that ``mc2 fit`` loads before its start.
+"""Count the files that one step of each engine uses, and the modules that ``mc2 fit`` loads before the engine starts.
 
 python tools/walks.py
 
-Files are counted by following calls (``sys.setprofile``). Calls from one compiled kernel to another are not seen.
+A file counts if one of its functions is called (``sys.setprofile``). Calls between compiled kernels are not counted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mc2core.inference import SVI, Gibbs
 from mc2core.models import MC2
 
 _PACKAGE = "/src/mc2core/"
-#: engines and models whose step is followed
+#: models and engines whose step is traced
 WALKS: dict[str, tuple[Any, Any]] = {
     "Gibbs": (MC2(), Gibbs(start_topics=4)),
     "SVI": (MC2(document_level=False), SVI(batch_size=20)),
     "SVI with tables": (MC2(document_level=False), SVI(batch_size=20, max_tables=3)),
     "SVI with a document level": (MC2(), SVI(batch_size=20)),
 }
-# ends `mc2 fit` where the engine makes its starting state
+# code that runs `mc2 fit` and ends it when the engine makes its starting state
 _FIT = """
 import os, sys
 from mc2core.app import cli
@@ -45,7 +45,7 @@ cli.main(["fit", sys.argv[1], "--out", sys.argv[1] + "/fit"])
 
 
 def files_entered(call: Callable[[], Any]) -> set[str]:
-    """Files of the library with a function that ``call`` enters."""
+    """Return the files of the library with a function that ``call`` calls."""
     seen: set[str] = set()
 
     def look(frame: Any, event: str, argument: Any) -> None:
@@ -62,7 +62,7 @@ def files_entered(call: Callable[[], Any]) -> set[str]:
 
 
 def modules_before_the_start(corpus: Path) -> list[str]:
-    """Modules of the library that a process of ``mc2 fit`` has loaded when the engine starts."""
+    """Return the modules of the library that ``mc2 fit`` has loaded when the engine starts."""
     done = subprocess.run([sys.executable, "-c", _FIT, str(corpus)], capture_output=True, text=True, check=True)
     return done.stdout.split()
 

@@ -2,9 +2,10 @@
 Baskets of products, and when they were bought
 ==============================================
 
-A basket is a bag of products with counts, as a text is a bag of words. Topics are
-products that are bought together, clusters are occasions to go shopping, and the hour
-of day is a context. The example simulates 600 baskets and predicts their hours.
+A basket of products with counts is similar to a text, which is a bag of words with
+counts. In this example, topics are groups of products that are bought together, and
+clusters are occasions to go shopping. The hour of day is a context. The example
+simulates 600 baskets and predicts the hours of one third of them.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,7 @@ GROUPS = {
     "house": ["soap", "paper", "bulbs", "sponges", "bags", "batteries"],
 }
 PRODUCTS = [product for group in GROUPS.values() for product in group]
-OCCASIONS = {  # shares of the groups, and the hour
+OCCASIONS = {  # proportions of the groups, mean hour, standard deviation of the hour
     "on the way to work": ([0.9, 0.05, 0.0, 0.05], 8, 1.0),
     "after work": ([0.15, 0.7, 0.05, 0.1], 18, 1.0),
     "before a party": ([0.0, 0.2, 0.8, 0.0], 20, 1.0),
@@ -41,7 +42,7 @@ counts = np.array(
 hour = np.clip(rng.normal(hours[occasion], spread[occasion]), 7, 22)
 
 # %%
-# The fit sees two thirds of the hours. The others are held out.
+# The fit uses two thirds of the hours. The other hours are held out.
 
 hidden = rng.random(600) < 1 / 3
 corpus = mc2core.Corpus(
@@ -58,7 +59,8 @@ print(fit.clusters()[columns].round(1).to_string())
 print(f"ARI: {adjusted_rand_index(fit.posterior.cluster, occasion):.2f}")
 
 # %%
-# The plot compares the predicted hours, with 90 % intervals, and the held-out hours.
+# The plot compares the held-out hours with their predictions and 90 % intervals. For
+# comparison, the text also shows the error if every prediction is the mean hour.
 
 predicted = fit.posterior.predict_context(corpus, "hour")
 low, high = predicted.interval(0.9).T

@@ -2,11 +2,11 @@
 Pictures as sets of descriptors
 ===============================
 
-A descriptor is a vector of numbers at a point of a picture. Descriptors are often
-converted to "visual words" before a fit. This is not necessary: a document can be a
-set of descriptors, and topics are then Gaussian. The example simulates 150 pictures of
-four scenes. Each picture has 25 descriptors of eight numbers, from ten textures that
-the scenes share.
+A descriptor is a vector of numbers that describes one point of a picture. Descriptors
+are often converted to "visual words" before a fit. This is not necessary: a document
+can be a set of descriptors, and topics are then Gaussian distributions. The example
+simulates 150 pictures of four scenes. Each picture has 25 descriptors of eight numbers.
+A descriptor belongs to one of ten textures, which occur in all scenes.
 """
 
 import matplotlib.pyplot as plt
@@ -37,10 +37,11 @@ fit = mc2core.fit(seen, MC2(), iterations=40, seed=0)
 print(fit.topics()[["name", "share", "clusters"]].round(3).to_string())
 
 # %%
-# The plot compares the agreement with the scenes. K-means gets the true number of
-# scenes; it clusters the mean descriptors of pictures, or their histograms of visual
-# words. The text shows the agreement for new pictures, and the log density of their
-# descriptors. Compare two fits of observations by this density.
+# The plot compares MC2 with two variants of k-means, by the agreement of their clusters
+# with the scenes. K-means uses the true number of scenes. One variant clusters the mean
+# descriptors of the pictures, the other their histograms of visual words. The text
+# shows the agreement for new pictures, and the log density of their descriptors. Use
+# this density to compare two fits of the same data.
 
 means = descriptors.reshape(150, LENGTH, 8).mean(axis=1)[~new]
 words = KMeans(30, n_init=1, random_state=0).fit_predict(descriptors)
@@ -69,7 +70,7 @@ axis.invert_yaxis()
 figure.tight_layout()
 
 # %%
-# The last plot shows the shares of topics in each cluster.
+# The last plot shows the proportions of the topics in each cluster.
 
 table = fit.posterior.topic_given_cluster
 order = np.argsort(-table.sum(axis=0))[:15]

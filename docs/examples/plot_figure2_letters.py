@@ -2,13 +2,15 @@
 Reproduce figure 2 and see why it fails
 =======================================
 
-The ICML 2014 paper shows that 100 sweeps of MC2 find four clusters and thirteen letters
-in small pictures (figure 2). This example repeats the experiment. After 100 sweeps,
-the fit has found neither. A longer chain finds the clusters, but no letters. The last
-section shows why.
+In figure 2 of the ICML 2014 paper, 100 sweeps of MC2 find four clusters and thirteen
+letters in simulated pictures. This example repeats the experiment. After 100 sweeps,
+the fit has found neither the clusters nor the letters. A longer chain finds the
+clusters, but no letters. The last section shows why.
 
-A document is fifty dark pixels of one of four words. Its topics are the letters of the
-word, pictures of 7 by 5 pixels. It also carries a number near 2, 4, 6 or 8.
+Each document belongs to one of four words, such as MACHINE. It consists of fifty dark
+pixels. The true topics of the document are the letters of its word; a letter is a
+picture of 7 by 5 pixels. The context is a number near 2, 4, 6 or 8, depending on the
+word.
 """
 
 import matplotlib.pyplot as plt
@@ -30,12 +32,12 @@ print(corpus)
 # The experiment
 # --------------
 # The fit uses the model of the papers with the number as context, and one chain of 100
-# collapsed sweeps. The paper does not state the start; here it has 20 topics and 20
-# clusters.
+# collapsed sweeps. The paper does not state how the chain starts. Here, it starts with
+# 20 topics and 20 clusters.
 
 
 def fit_letters(sweeps, start_topics=20, start_clusters=20):
-    """Fit MC2 as published."""
+    """Fit MC2 as published in the paper."""
     engine = Gibbs(
         kernel="collapsed",
         start_topics=start_topics,
@@ -46,7 +48,7 @@ def fit_letters(sweeps, start_topics=20, start_clusters=20):
 
 
 def show(fit):
-    """Print the numbers of clusters and letters, next to the truth."""
+    """Print the true and the found numbers of clusters, topics and letters."""
     sample = fit.posterior.representative
     _, distance = match_topics(truth.word_given_topic, sample.word_given_topic)
     agreement = nmi(sample.cluster, corpus.labels)
@@ -61,8 +63,8 @@ fit = fit_letters(sweeps=100)
 show(fit)
 
 # %%
-# The figure, as the workflow draws it. ``mc2papers run icml2014_figure2`` makes it with
-# LDA, the HDP and more seeds.
+# The function ``draw`` of the workflow draws the figure. The command ``mc2papers run
+# icml2014_figure2`` also includes LDA, the HDP and more seeds.
 
 standardised = corpus.standardised("number")
 figure, _ = draw(standardised, truth, {"MC2": fit.posterior}, seeds=1)
@@ -70,7 +72,8 @@ figure, _ = draw(standardised, truth, {"MC2": fit.posterior}, seeds=1)
 # %%
 # A longer chain
 # --------------
-# The same chain for 1,000 sweeps. The dotted line marks 100 sweeps.
+# The next fit runs the same chain for 1,000 sweeps. The plot shows the number of
+# clusters after each sweep. The dotted line marks 100 sweeps.
 
 longer = fit_letters(sweeps=1000)
 show(longer)
@@ -84,9 +87,10 @@ figure.tight_layout()
 # Why the letters are not found
 # -----------------------------
 # All documents of a cluster share one mixture of topics. The data therefore contain
-# only four distributions over pixels, one per word. The longer chain has these right:
-# the largest cluster of each word is closer to the pixels of its word than to those of
-# any other word. No topic needs to be a letter for this.
+# only four distributions over pixels, one per word. The longer chain estimates these
+# distributions correctly: for each word, the pixels of its largest cluster are closer
+# to the pixels of this word than to the pixels of any other word. This is possible
+# although no topic is a letter.
 
 sample = longer.posterior.representative
 pixels_of_words = truth.topic_given_cluster @ truth.word_given_topic
@@ -100,9 +104,10 @@ for number, word in enumerate(letters.WORDS):
     print(f"{word:13} own word {off[number]:.2f}, nearest other word {others:.2f}")
 
 # %%
-# Other topics give exactly the same data. M and H occur in MACHINE only, and equally
-# often. Give the upper pixels of both to one topic and the lower pixels to the other:
-# no document becomes more or less likely.
+# Other topics have exactly the same likelihood. The letters M and H occur only in
+# MACHINE, and equally often. The code replaces them by two other topics: one has the
+# upper pixels of both letters, the other has the lower pixels. The probability of every
+# document remains the same.
 
 names = list(letters.bitmaps())
 m, h = names.index("M"), names.index("H")
@@ -122,7 +127,7 @@ for axis, picture, title in zip(axes, pictures, titles, strict=True):
 figure.tight_layout()
 
 # %%
-# One topic per word gives the same data, too. A chain that starts from four topics and
-# four clusters finds no letters either.
+# One topic per word has the same likelihood, too. A chain that starts with four topics
+# and four clusters finds no letters either.
 
 show(fit_letters(sweeps=1000, start_topics=4, start_clusters=4))

@@ -2,8 +2,9 @@
 How many clusters? Cuts of a fit
 ==================================
 
-A fit infers its number of clusters, and stores a clustering of every smaller size. In
-this example, the documents are the docstrings of six modules of SciPy.
+A fit infers the number of clusters, and also provides a clustering with every smaller
+number (a cut). In this example, the documents are the docstrings of six modules of
+SciPy.
 """
 
 import importlib
@@ -30,26 +31,27 @@ corpus = mc2core.Corpus.from_texts(texts, labels=labels, min_df=3, max_df=0.3)
 print(corpus)
 
 # %%
-# The label of a cluster is the commonest module of its documents. The fit does not use
-# the labels.
+# The label of a cluster is the most frequent module of its documents. The fit does not
+# use the labels.
 
 fit = mc2core.fit(corpus, iterations=40, seed=0)
 columns = ["cluster", "name", "documents", "certainty", "label"]
 print(fit.clusters()[columns].round(2).to_string(index=False))
 
 # %%
-# The table of cuts has a row per size: the loss of the step to this size (nats per
-# document), and the agreement of the two chains. ``recommended`` is the finest size on
-# which the chains agree as well as on any; ``fit.clusters()`` gives its clusters. If a
-# second size stands out, ``level`` marks the broad and the fine clustering, which
-# ``fit.clusters("broad")`` and ``fit.clusters("fine")`` give.
+# The table has one row per number of clusters. It shows the loss of the merge that
+# leads to this number (in nats per document), and the agreement of the two chains.
+# ``recommended`` is the largest number on which the chains agree about as well as on
+# any other number. ``fit.clusters()`` returns these clusters. If a second number stands
+# out, the column ``level`` marks a broad and a fine clustering.
+# ``fit.clusters("broad")`` and ``fit.clusters("fine")`` return them.
 
 hierarchy = fit.posterior.find_hierarchy(corpus)
 print(hierarchy.table().head(15).round(2).to_string(index=False))
 print("recommended:", hierarchy.recommended)
 
 # %%
-# The tree shows in which order clusters merge, from left to right.
+# The tree shows the order in which clusters are merged, from left to right.
 
 figure, axis = plt.subplots(figsize=(8, 4.5))
 plots.hierarchy(fit, ax=axis)
@@ -57,8 +59,9 @@ axis.set_title("Merges of clusters, from many (left) to one (right)")
 figure.tight_layout()
 
 # %%
-# The plot compares the cuts with the modules. A cut with few clusters unites modules,
-# and a cut with many clusters divides them.
+# The plot shows the agreement of each cut with the modules. With few clusters, a
+# cluster contains several modules. With many clusters, a module is divided among
+# clusters.
 
 sizes = range(2, min(hierarchy.n_clusters, 30) + 1)
 agreement = [
@@ -74,4 +77,4 @@ figure.tight_layout()
 
 # %%
 # To fix the number of clusters, use ``MC2(n_clusters=6)``. Short chains may end in
-# different clusterings. Use more chains, such as ``chains=4``, to check this.
+# different clusterings. To check this, use more chains, such as ``chains=4``.

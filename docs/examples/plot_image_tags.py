@@ -2,9 +2,9 @@
 Pictures: visual words, tags and a number
 =========================================
 
-Documents can be pictures: their words are the numbers of patches ("visual words"), and
-their contexts are tags and brightness. Half of the pictures have no tags. All pictures
-are simulated.
+A document can be a picture. Its words are image patches ("visual words"), and its
+contexts are tags and brightness. Half of the pictures have no tags. All pictures are
+simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -32,8 +32,8 @@ TAGS = (
 rng = np.random.default_rng(0)
 J, V = 240, 60
 scene = rng.integers(0, 4, J)
-patches = rng.dirichlet(np.full(V, 0.1), 8)  # patches of eight textures
-textures = rng.dirichlet(np.full(8, 0.5), 4)  # textures of the four scenes
+patches = rng.dirichlet(np.full(V, 0.1), 8)  # distributions of eight textures
+textures = rng.dirichlet(np.full(8, 0.5), 4)  # proportions of textures in four scenes
 counts = np.array([rng.multinomial(30, textures[one] @ patches) for one in scene])
 tag_shares = np.full((4, len(TAGS)), 0.05)
 for number in range(4):
@@ -46,8 +46,9 @@ tags[rng.random(J) < 0.5] = 0  # missing
 brightness = np.array([0.7, 0.2, 0.4, 0.9])[scene] + rng.normal(0, 0.1, J)
 
 # %%
-# A corpus has counts and contexts. Numbers are an array, in which ``nan`` marks missing
-# values. Bags are sparse counts, in which an empty row is missing.
+# A corpus has counts of words, and contexts. A numeric context is an array, in which
+# ``nan`` marks missing values. A bag of tags is a row of a sparse matrix of counts. An
+# empty row means that the tags are missing.
 
 corpus = mc2core.Corpus(
     counts,
@@ -60,11 +61,12 @@ corpus = mc2core.Corpus(
 print(corpus)
 
 # %%
-# The plot compares fits with patches alone, with tags, with brightness, and with both.
-# A dot is one of five seeds. Brightness is known for every picture and separates the
-# scenes. Tags hardly help: half of the pictures have none, and three noisy tags contain
-# little information next to thirty patches. The difference between seeds is larger, so
-# compare several seeds.
+# The plot compares fits with patches alone, with tags, with brightness, and with both
+# contexts. A dot is one of five seeds. Brightness helps most, because it is known for
+# every picture and separates the scenes. Tags hardly help: half of the pictures have no
+# tags, and three noisy tags contain little information compared with thirty patches.
+# The gain from tags is smaller than the difference between seeds, so several seeds are
+# needed for a comparison.
 
 agreement = {}
 fits = {}
@@ -96,7 +98,8 @@ axis.invert_yaxis()
 figure.tight_layout()
 
 # %%
-# The table shows tags and brightness per cluster of the first fit with both contexts.
+# The text shows the mean brightness and the likeliest tags of each cluster, for the
+# first fit with both contexts.
 
 posterior = fits["tags and brightness"][0].posterior
 for cluster in np.unique(posterior.cluster):

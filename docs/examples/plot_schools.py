@@ -2,10 +2,11 @@
 Numbers with two levels: students in schools
 ============================================
 
-A document can be a set of observations in place of words. Here a document is a school,
-and each student is an observation with two scores. Topics are kinds of students, and
-clusters are kinds of schools. The example simulates 120 schools of three kinds. They
-have different shares of the same four kinds of students, but similar means.
+A document can be a set of observations instead of words. In this example, a document is
+a school, and each student is an observation with two scores. Topics are groups of
+similar students, and clusters are groups of similar schools. The example simulates 120
+schools of three types. The types have different proportions of the same four types of
+students, but similar mean scores.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +25,10 @@ student = np.array([rng.choice(4, p=shares[kind[j]]) for j in school])
 scores = students[student] + 5 * rng.standard_normal((len(school), 2))
 
 # %%
-# A row of ``scores`` is a student, and ``school`` is the number of the school. The
-# number of pupils is a context. In the shell, import a table with a row per student by
-# ``mc2 import students.csv --document school --observations maths,reading``.
+# Each row of ``scores`` is a student, and ``school`` has the index of the student's
+# school. The number of pupils of a school is a context. On the command line,
+# ``mc2 import students.csv --document school --observations maths,reading`` imports a
+# table with one row per student.
 
 pupils = np.array([300.0, 600.0, 500.0])[kind] + rng.normal(0, 150, 120)
 corpus = mc2core.Corpus.from_observations(
@@ -37,10 +39,11 @@ topics = fit.topics()
 print(topics[["name", "share", "maths_sd", "reading_sd"]].round(2).to_string())
 
 # %%
-# The name of a cluster consists of its distinctive topics. The number of pupils
-# describes the clusters, but this fit did not use it. In four simulations with two
-# seeds each, fits had three to six clusters, with an ARI of 0.70 to 1. If two topics
-# describe the same kind of students, a kind of schools may be divided.
+# The name of a cluster consists of its distinctive topics. The table describes the
+# clusters by the number of pupils, but the fit did not use this context. In four
+# simulations with two seeds each, fits had three to six clusters, with an ARI of 0.70
+# to 1. If two topics describe the same type of students, schools of one type may be
+# divided among several clusters.
 
 columns = ["name", "documents", "certainty", "context_pupils_mean", "context_pupils_sd"]
 print(fit.clusters()[columns].round(2).to_string())
@@ -49,8 +52,9 @@ means = np.array([scores[school == j].mean(axis=0) for j in range(120)])
 print(f"agreement with the kinds of schools (ARI): {agreement:.2f}")
 
 # %%
-# The students form separate groups, but the means of the schools overlap. A clustering
-# of these means would not separate the kinds of schools.
+# In the left plot, the students form separate groups. In the right plot, the mean
+# scores of the schools overlap, so a clustering of these means would not separate the
+# types of schools.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True)
 left.scatter(*scores.T, s=2, color="#9ecae1")

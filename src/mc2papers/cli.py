@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code: 0, 2 after an error message, 130 after Ctrl-C."""
+    """Run one command, and return the exit code: 0, 2 after an error message, or 130 after Ctrl-C."""
     return run("mc2papers", __doc__, _add_commands, arguments)
 
 
@@ -52,7 +52,7 @@ def _add_commands(commands: Any) -> None:
 
 
 def _checkout() -> Path:
-    """Return the folder of the workflow: the checkout, or the copy in an installed package (setup.py)."""
+    """Return the folder of the workflow: the checkout, or the copy that setup.py puts into an installed package."""
     from pathlib import Path
 
     package = Path(__file__).resolve().parent

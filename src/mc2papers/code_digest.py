@@ -1,4 +1,4 @@
-"""Digests of the source code on which a rule of the workflow depends, in addition to its files."""
+"""Compute digests of the modules that a workflow rule imports, so that a change of a module reruns the rule."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FOLDER = Path(__file__).parents[1]
 
 
 def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
-    """Return a SHA-256 (hex) of source files: the modules, the modules of both packages that they import, the files in
-    their ``assets`` folders, and ``files``.
+    """Return the SHA-256 digest (hexadecimal) of modules and of all modules that they import from both packages.
 
-    A workflow notices a changed script, but not a changed module. As a parameter of a rule, this digest shows such
-    changes. Sources are read, not imported. Raises ValueError for a module that is not there.
+    The digest includes the files in the ``assets`` folders next to these modules, and ``files``. Snakemake notices
+    changed scripts, but not changed modules. A rule therefore has this digest as a parameter. Modules are read, not
+    imported. Raises ValueError for an unknown module.
     """
     found = set(modules)
     for name in modules:
@@ -36,11 +36,11 @@ def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
 
 def _source(name: str) -> Path:
     path = _FOLDER.joinpath(*name.split("."))
-    package = path / "__init__.py"  # a folder without __init__.py remains from an older version
+    package = path / "__init__.py"  # a folder without __init__.py may be left over from an older version
     return package if package.is_file() else path.with_suffix(".py")
 
 
 @functools.cache
 def _imports() -> grimp.ImportGraph:
-    """Return the graph of imports of both packages, including imports in functions, but not imports for types only."""
+    """Return the import graph of both packages, with imports inside functions but without imports for type checking."""
     return grimp.build_graph("mc2core", "mc2papers", exclude_type_checking_imports=True, cache_dir=None)

@@ -1,7 +1,6 @@
-"""The configuration and the experiments table: read, checked before the first job, and put together as a
-:class:`Configuration`.
+"""Read and check the configuration and the experiments table before the first job (:class:`Configuration`).
 
-Each fault is a ValueError of one sentence.
+A fault raises ValueError with a message of one sentence.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from mc2core.base.records import csv_rows, lines_of
 from mc2core.base.settings import parse_settings, split_settings
 from mc2papers.engines import ENGINES, KEEP_SAMPLES, engine_of
 
-#: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
+#: baselines that write a model; the others write assignments. Their classes also have this, but take a second to load.
 LEAVE_MODELS = ("lda", "mllib_lda")
-#: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
+#: baselines that Spark runs; they are fitted with one seed only, because a fit takes long
 ON_SPARK = ("mllib_lda",)
-#: real corpora whose fits take a few seconds each
+#: real corpora on which a fit takes only a few seconds
 SMALL = ("uiucsports", "stateunion")
-#: setting of a row: share of the documents whose contexts its fits do not use (mc2core.corpus.subsets.without_contexts)
+#: setting of an experiment: fraction of documents without contexts (mc2core.corpus.subsets.without_contexts)
 MISSING = "missing"
-#: setting of a row: independent runs of each of its fits (mc2core.fit)
+#: setting of an experiment: number of chains per fit (mc2core.fit)
 CHAINS = "chains"
-#: the target that wants the scores of all runs; it makes no table and no figure
+#: the target that requests the scores of all experiments; it makes no table and no figure
 SCORES = "fits"
 #: keys of a corpus that name files of datasets.tsv
 FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
-#: keys of a corpus that name the user's own files, and the required ones among them
+#: keys of a corpus that name files of the user, and the required keys among them
 OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary", "stop_words"), ("file", "folder")
-#: datasets that are parts of another one's files
+#: datasets that are read from the files of another dataset
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -54,14 +53,14 @@ def _finite(kind: str) -> Any:
     return lambda _, one: _STANDARD.TYPE_CHECKER.is_type(one, kind) and abs(one) <= sys.float_info.max
 
 
-# NaN passes every bound, and whole numbers beyond all floats are of no use
+# NaN passes every bound, and integers that do not fit into a float cannot be used
 _TYPES = _STANDARD.TYPE_CHECKER.redefine_many({kind: _finite(kind) for kind in ("number", "integer")})
 _VALIDATOR = jsonschema.validators.extend(_STANDARD, type_checker=_TYPES)
 
 
 # -- files and schemas ---------------------------------------------------------------------------------------------
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice, which PyYAML overlooks."""
+    """A YAML loader that refuses a repeated key, which PyYAML would accept."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -76,7 +75,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
-    """Read a YAML file. Raises ValueError, with the name of the file, if it cannot be read."""
+    """Read a YAML file. Raises ValueError with the name of the file if it cannot be read."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -90,8 +89,8 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
 def check_config_files(arguments: Iterable[str]) -> None:
     """Raise SystemExit with one sentence if a file after ``--configfile`` or ``--configfiles`` cannot be read.
 
-    The profile calls this, because Snakemake reads it first. Snakemake itself would show a traceback, or not name the
-    file.
+    The profile calls this function, because Snakemake reads the profile first. Without this check, Snakemake would show
+    a traceback or omit the name of the file.
     """
     is_file = False
     for argument in arguments:
@@ -110,8 +109,8 @@ def check_config_files(arguments: Iterable[str]) -> None:
 def check_executor(name: str) -> None:
     """Raise SystemExit with one sentence if the plugin of this executor is not installed.
 
-    The profiles call this, because Snakemake reads them first. Snakemake itself would print all its options before the
-    message.
+    The profiles call this function, because Snakemake reads profiles first. Without this check, Snakemake would print
+    all its options before the message.
     """
     if find_spec(f"snakemake_executor_plugin_{name.replace('-', '_')}") is None:
         command = "pip install -c constraints.txt -e '.[workflow,cluster]'"
@@ -119,14 +118,13 @@ def check_executor(name: str) -> None:
 
 
 def misspelt(names: Iterable[str], rules: Collection[str]) -> list[str]:
-    """Return a sentence for each target in ``names`` that is not a rule, but similar to the name of a rule."""
+    """Return a message for each target in ``names`` that is not a rule but resembles the name of a rule."""
     hints = {name: did_you_mean(name, rules) for name in names if name not in rules and not {"/", "."} & set(name)}
     return [f"there is no target {name!r}{hint}" for name, hint in hints.items() if hint]
 
 
 def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError for the most relevant violation of a JSON Schema, with the key, its value and the allowed
-    values."""
+    """Raise ValueError if a value violates a JSON Schema; the message has the key, its value and the allowed values."""
     for keys, text in _texts(value):
         if found := _CONTROL.search(text):
             place = ": ".join(filter(None, (where, ", ".join(map(str, keys)))))
@@ -142,14 +140,14 @@ def check(value: Any, schema: Mapping[str, Any], where: str) -> None:
 
 
 def _refuse_unknown(where: str, names: Iterable[Any], known: Collection[str], what: str = "") -> None:
-    """Raise ValueError for the first of ``names`` that is not ``known``, with the nearest known name."""
+    """Raise ValueError for the first of ``names`` that is not in ``known``; the message suggests the nearest name."""
     for name in names:
         if name not in known:
             raise ValueError(f"{where}: {what}{name!r} is not known{nearest(name, known)}")
 
 
 def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, ...], str]]:
-    """Yield every text in a value, with the keys that lead to it."""
+    """Yield every string in a nested value, with the keys that lead to the string."""
     if isinstance(value, str):
         yield keys, value
     elif isinstance(value, Mapping | list):
@@ -158,7 +156,10 @@ def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterable[tuple[tuple[Any, 
 
 
 def with_numbers(value: Any) -> Any:
-    """Return a configuration with numbers for text such as 1e-2, which Snakemake reads by YAML 1.1, and 3 for 3.0."""
+    """Return a configuration with strings such as "1e-2" converted to numbers, and floats such as 3.0 to integers.
+
+    Snakemake reads YAML 1.1, in which 1e-2 is a string.
+    """
     if isinstance(value, Mapping):
         return {key: with_numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -174,13 +175,13 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
     Parameters
     ----------
     schema : JSON Schema of one row; its ``properties`` are the columns.
-    key : the column that names a row; a name may occur once.
+    key : column with the name of a row, which must be unique.
 
     Raises
     ------
     ValueError
-        If the file, a column or every row is missing, a column is unknown, a row is too short or too long, a field has
-        a wrong form or a control character, or a name occurs twice.
+        If the file or a column is missing, there are no rows, a column is unknown, a row is too short or too long, a
+        field has a wrong form or a control character, or a name occurs twice.
     """
     path = Path(path)
     if not path.is_file():
@@ -209,13 +210,13 @@ def read_table(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
 
 
 def check_lengths(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a corpus without lengths of fits, or for lengths of an unknown corpus."""
+    """Raise ValueError if ``fit`` lacks the entry of a corpus, or has an entry of an unknown corpus."""
     _refuse_unknown("configuration: fit", config["fit"], config["corpora"])
     if lacking := [name for name in config["corpora"] if name not in config["fit"]]:
         raise ValueError(f"configuration: fit has no entry for {lacking[0]!r}, which is in corpora; add one")
 
 
-# -- what a run can do without --------------------------------------------------------------------------------------
+# -- missing files and optional parts -------------------------------------------------------------------------------
 def check_data_folder(config: Mapping[str, Any]) -> None:
     """Raise ValueError if ``data_folder`` is not a folder."""
     if config["data_folder"] and not Path(config["data_folder"]).is_dir():
@@ -236,8 +237,7 @@ def check_word(config: Mapping[str, Any], chosen: Iterable[str], corpora: str = 
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:
-    """Return the ``datasets`` of a configuration, a list or text with commas. Raises ValueError for unknown or repeated
-    ones."""
+    """Return the ``datasets`` of a configuration as a list. Raises ValueError for unknown or repeated datasets."""
     chosen = config["datasets"]
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
     _refuse_unknown("configuration: datasets", names, config["corpora"])
@@ -253,11 +253,11 @@ def leave_out(
     chosen: Sequence[str],
     fetched: str | os.PathLike[str] = "results/sources",
 ) -> tuple[list[str], list[str]]:
-    """Return the chosen datasets whose files are available, and why the others are left out.
+    """Return the chosen datasets whose files are available, and messages on the omitted datasets.
 
     Two kinds of files are checked: files of datasets that can only be real, such as the labelled corpora, and files of
-    excerpts without an official address. Each must be in the local data folder or, if it was fetched before, in
-    ``fetched``. Raises ValueError if no dataset remains.
+    excerpts without an official address. Each file must be in the local data folder, or in ``fetched`` from an earlier
+    run. Raises ValueError if no dataset remains.
     """
     corpora = schema["properties"]["corpora"]["properties"]
     is_real = {name: corpora[name]["properties"]["source"].get("enum") == ["real"] for name in chosen}
@@ -292,11 +292,11 @@ def leave_out(
 
 
 def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the runs of :func:`read_experiments` whose corpora have their contexts, and why each of the others is left
-    out.
+    """Return the runs whose contexts are available, and messages on the runs that lack a context.
 
-    A corpus read from files has the ``contexts`` that the configuration names for it. Runs in ``leave_out`` are left
-    out without a reason. Raises ValueError for an unknown run there, unless it is a pattern with ``*``.
+    A corpus read from files has only the ``contexts`` of its entry in the configuration. Runs that match ``leave_out``
+    are omitted without a message. Raises ValueError if ``leave_out`` has an unknown name that is not a pattern with
+    ``*``.
     """
     _refuse_unknown("configuration: leave_out", (name for name in config["leave_out"] if "*" not in name), runs)
     kept, reasons = {}, []
@@ -317,9 +317,10 @@ def leave_out_runs(runs: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[
 def leave_out_spark(
     runs: Mapping[str, Any], config: Mapping[str, Any], lack: str | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the runs that can be fitted without Spark, and why each of the others is left out.
+    """Return the runs that can be fitted, and messages on the runs that are omitted because of Spark.
 
-    MLlib's LDA takes minutes on small corpora; it is fitted on those that the configuration names.
+    If Spark is missing, ``lack`` is the reason. MLlib's LDA takes minutes even on small corpora, so it is fitted only
+    on the datasets in ``table2.lda``.
     """
     kept, reasons = {}, []
     for name, run in runs.items():
@@ -356,8 +357,7 @@ def check_files(config: Mapping[str, Any], table: Iterable[Mapping[str, str]], c
 
 
 def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the user's own files and folders in an entry of the configuration, by OWN_KEYS; None if one is not
-    given."""
+    """Return the paths of the user's files and folders in an entry of ``corpora``, by OWN_KEYS; None for no path."""
     from mc2core.corpus.readers.reading import is_file_of_words
 
     paths = {key: corpus[key] for key in OWN_KEYS if key in corpus}
@@ -367,12 +367,11 @@ def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist: bool = True) -> None:
-    """Raise ValueError for the first of the user's own files that a chosen corpus lacks in the configuration or on the
-    disk.
+    """Raise ValueError if a chosen corpus has no path for a required file of the user, or if this file does not exist.
 
-    Snakemake does not check the input of existing output, so the results of another file would be used for this one.
+    Snakemake does not check the input of existing output. Without this check, results of another file could be used.
 
-    must_exist : also check the disk.
+    must_exist : whether to check that files exist.
     """
     for dataset in chosen:
         corpus = config["corpora"][dataset]
@@ -387,8 +386,8 @@ def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist
 def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the family settings of each context of ``corpora.mine``.
 
-    They are the family of its kind, with the prior that ``contexts`` of the configuration has under its name, if this
-    is a prior of the same family.
+    The kind of a context determines its family. If the key ``contexts`` of the configuration has an entry of the same
+    family under the name of the context, its prior is used.
     """
     from mc2core.corpus.building.settings import parse_contexts  # a fifth of a second to load
     from mc2core.corpus.checks import FAMILY_OF_KIND
@@ -403,19 +402,18 @@ def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def read_experiments(
     path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the rows of ``experiments.tsv`` on the chosen datasets, with all settings of each fit from the
-    configuration.
+    """Return the rows of ``experiments.tsv`` on the chosen datasets, completed by the settings in the configuration.
 
     Returns
     -------
-    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds model, engine,
-    settings of both, contexts (name to family settings), iterations, burn_in and thin, and MISSING and CHAINS where the
-    row sets them. A baseline has no length, but ``of``: the run whose model it uses, or None.
+    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}``, where ``fit`` has the model, the engine,
+    settings of both, contexts (name to family settings), iterations, burn_in and thin. It also has MISSING and CHAINS
+    if the row sets them. A baseline has no length, but ``of``: the run whose model it uses, or None.
 
     Raises
     ------
     ValueError
-        As in :func:`read_table`, and for a dataset, engine, context or setting that the configuration does not have.
+        As in :func:`read_table`, and for a dataset, engine, context or setting that is not in the configuration.
     """
     runs: dict[str, dict[str, Any]] = {}
     for row in read_table(path, schema, key="run"):
@@ -461,9 +459,10 @@ def read_experiments(
 
 
 def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
-    """Return the different settings with which runs of :func:`read_experiments` use an engine.
+    """Return one example of settings per combination of choices with which runs use an engine.
 
-    Numbers are no choices: a kernel compiled for one does for all. Each has the name of its model as well.
+    Settings that are numbers are not choices, because the compiled kernels are the same for all numbers. Each result
+    also has the name of the model.
     """
     found: dict[str, dict[str, Any]] = {}
     for run in runs.values():
@@ -474,7 +473,7 @@ def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[st
     return list(found.values())
 
 
-# -- runs, built as their jobs would build them -------------------------------------------------------------------
+# -- checks of runs -----------------------------------------------------------------------------------------------
 def check_runs(
     path: str | os.PathLike[str],
     runs: Mapping[str, Mapping[str, Any]],
@@ -483,14 +482,13 @@ def check_runs(
 ) -> None:
     """Raise ValueError for the first run of :func:`read_experiments` that its job would reject.
 
-    Looked at are the contexts that its dataset gives, its length, and its model and engine,
-    which are built. A target that is not known is refused too: nothing would want its run. Loading the engines takes a
-    second; nothing is compiled.
+    A run is rejected if its dataset lacks a context, if its length is invalid, or if its model or engine cannot be
+    built. Unknown targets are also rejected. Loading the engines takes a second; nothing is compiled.
 
     Parameters
     ----------
-    path : of the experiments table, for messages.
-    targets : names of tables and figures.
+    path : path of the experiments table, for messages.
+    targets : names of all tables and figures.
     """
     from mc2core.corpus import subsets
     from mc2core.inference.base import run_length
@@ -578,17 +576,19 @@ def _check_contexts(
 
 @dataclass(frozen=True)
 class Configuration:
-    """A run: the configuration, the datasets chosen of it, and the fits of the experiments table on them.
+    """The configuration of a workflow run: its settings, its datasets, and the experiments on these datasets.
+
+    An experiment is called a run in this class.
 
     Attributes
     ----------
-    config : as checked against its schema
+    config : the settings, checked against the schema
     chosen : names of the datasets that are used
-    runs : of :func:`read_experiments`
-    kinds : of files that a target needs (:data:`mc2papers.inputs.KINDS`), by its name
-    asked : names of all datasets in the configuration, also of those that are left out
+    runs : result of :func:`read_experiments`, without omitted runs
+    kinds : kinds of files that a target needs (:data:`mc2papers.inputs.KINDS`), by the name of the target
+    asked : names of all requested datasets, including omitted datasets
     sources : rows of datasets.tsv
-    notes : what is left out, and why
+    notes : messages on what is omitted, and why
     """
 
     config: Mapping[str, Any]
@@ -601,13 +601,14 @@ class Configuration:
 
     @property
     def seeds(self) -> range:
-        """Return the seeds that most runs use."""
+        """Return the default seeds of runs."""
         return range(self.config["seeds"])
 
     def seeds_of(self, run: str) -> range:
         """Return the seeds of a run.
 
-        ICML14 figure 2 and the runs of NIPS12, except W1000, have more seeds, because their fits take only seconds.
+        Figure 2 of ICML14 and runs of NIPS12 (except W1000) have more seeds, because their fits take only seconds.
+        MLlib's LDA has one seed, because a fit takes minutes.
         """
         if self.is_on_spark(run):
             return range(1)
@@ -619,13 +620,13 @@ class Configuration:
         return range(self.config["nips2012"]["seeds"]) if is_cheap else self.seeds
 
     def is_on_spark(self, run: str) -> bool:
-        """Whether it is of a baseline that Spark fits."""
+        """Return whether the run is a baseline that Spark fits."""
         return self.runs[run]["fit"]["engine"] in ON_SPARK
 
     def is_short(self, run: str) -> bool:
-        """Whether its fits are expected to be short: to a small corpus, and not on Spark.
+        """Return whether fits of the run take little time: the corpus is small, and Spark is not used.
 
-        Small are corpora drawn at less than half their size, excerpts, and real ones of few tokens (SMALL).
+        Small corpora are simulated corpora of less than half size, excerpts of real data, and real corpora in SMALL.
         """
         dataset = self.runs[run]["dataset"]
         corpus = self.config["corpora"][dataset]
@@ -634,15 +635,15 @@ class Configuration:
         return is_small and not self.is_on_spark(run)
 
     def wants(self, run: str, kind: str) -> bool:
-        """Whether a target of the run needs files of this kind."""
+        """Return whether a target of the run needs files of this kind."""
         return any(kind in self.kinds.get(target, ()) for target in self.runs[run]["targets"])
 
     def groups(self) -> list[list[str]]:
-        """Runs that are fitted together, with all their seeds, in one job; each fit of the other runs is a job.
+        """Return groups of runs; one job fits all runs and seeds of a group. Other runs have one job per fit.
 
-        Short fits to one corpus for the same targets are together, since many take less time than the start of a job;
-        so are all fits on Spark. Each other baseline is a group. Models whose result a baseline clusters are in other
-        groups.
+        Short fits to one corpus for the same targets are a group, because many of them take less time than the start of
+        a job. All fits on Spark are a group. Every other baseline is a group of its own. A baseline that clusters the
+        result of another run is never in the group of this run.
         """
         groups: dict[Any, list[str]] = {}
         for name, run in self.runs.items():
@@ -656,9 +657,9 @@ class Configuration:
         return list(groups.values())
 
     def fits_of(self, runs: Iterable[str], seeds: Iterable[int] | None = None) -> dict[str, Any]:
-        """Runs as :func:`mc2papers.fits.fit_runs` takes them, with some seeds or all of theirs."""
+        """Return runs in the form that :func:`mc2papers.fits.fit_runs` needs, with the given seeds or all seeds."""
         return {
-            run: {**self.runs[run], "targets": None}  # which change no fit
+            run: {**self.runs[run], "targets": None}  # targets do not change a fit
             | {
                 "seeds": list(self.seeds_of(run) if seeds is None else seeds),
                 "result": self.result_of(run),
@@ -670,11 +671,11 @@ class Configuration:
         }
 
     def scores_of(self, run: str, seed: int) -> dict[str, Any]:
-        """A fit as :func:`mc2papers.fits.score_runs` takes it."""
+        """Return a fit in the form that :func:`mc2papers.fits.score_runs` needs."""
         return {run: self.fits_of([run], [seed])[run] | {"estimators": self.config["estimators"]}}
 
     def is_scored_at_once(self, run: str) -> bool:
-        """Whether its fits are scored by the job that makes them; otherwise scoring again does not fit them again."""
+        """Return whether the job that fits the run also scores it; a separate job can score again without a new fit."""
         return self.is_short(run) and self.wants(run, "scores")
 
     def files_of(self, run: str, seeds: Iterable[int | str]) -> list[str]:
@@ -687,25 +688,25 @@ class Configuration:
         return [f"results/{file.format(seed=seed)}" for seed in seeds for file in files]
 
     def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the entries of the chosen datasets among these."""
+        """Return the entries of ``corpora`` for the chosen datasets in ``names``."""
         return {name: self.config["corpora"][name] for name in names if name in self.chosen}
 
     def lengths_of(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the lengths of fits to the chosen datasets among these, unless a row has its own."""
+        """Return the lengths of fits in the configuration for the chosen datasets in ``names``."""
         return {name: self.config["fit"][name] for name in names if name in self.chosen}
 
     @property
     def baselines(self) -> list[str]:
-        """Runs of methods that the papers compare with, which are no engines."""
+        """Return the runs of baselines, which are methods that the papers compare with."""
         return [name for name, run in self.runs.items() if run["fit"]["engine"] not in ENGINES]
 
     def result_of(self, run: str) -> str:
-        """File that a fit of a run leaves: "posterior.npz" or "assignments.tsv"."""
+        """Return the name of the file that a fit of the run writes: "posterior.npz" or "assignments.tsv"."""
         has_model = run not in self.baselines or self.runs[run]["fit"]["engine"] in LEAVE_MODELS
         return "posterior.npz" if has_model else "assignments.tsv"
 
     def runs_of(self, target: str) -> list[str]:
-        """Runs that feed a target. Raises ValueError if the chosen datasets leave none."""
+        """Return the runs that a target uses. Raises ValueError if there is none on the chosen datasets."""
         runs = [name for name, run in self.runs.items() if target in run["targets"]]
         if not runs:
             raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this configuration")
@@ -723,14 +724,14 @@ def read_configuration(
     builds: bool = True,
     must_exist: bool = True,
 ) -> Configuration:
-    """Return the checked configuration, made from a complete configuration and its two tables.
+    """Check a complete configuration and its two tables, and return them as a :class:`Configuration`.
 
     Parameters
     ----------
     schemas : schemas of the configuration, of a row of datasets.tsv and of a row of experiments.tsv
-    kinds : of :class:`Configuration`
-    lack : sentence on what is missing for Spark, or ""
-    builds : build the model and engine of each run, which takes a second
+    kinds : see :class:`Configuration`
+    lack : reason why Spark cannot be used; None or "" if it can
+    builds : whether to build the model and engine of each run as a check, which takes a second
     must_exist : whether files of the user must exist; False if another workflow makes them
     """
     schema, of_files, of_runs = map(read_yaml, schemas)

@@ -1,4 +1,4 @@
-"""Fits and scores of runs of the experiments table, as files below a folder of results: what jobs do."""
+"""Fit and score runs of the experiments table; jobs of the workflow call these functions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
 
-#: entries of the provenance of a fit that its scores repeat
+#: entries of the provenance of a fit that are copied to its scores
 _OF_THE_FIT = ("seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 
 Runs = Mapping[str, Mapping[str, Any]]
-"""Runs by name, of :meth:`mc2papers.configuration.Configuration.fits_of`."""
+"""Runs by name, as returned by :meth:`mc2papers.configuration.Configuration.fits_of`."""
 
 
 def fit_runs(results: Path, runs: Runs, *, checkpoint_every: int, threads: int = 1) -> None:
-    """Fit each run with each of its seeds, and score those that have estimators of perplexity.
+    """Fit each run with each of its seeds, and score the fits of runs that have estimators of perplexity.
 
-    The checkpoints of finished fits stay until all fits are finished: if the job is killed, the next one continues
-    after them.
+    The checkpoints of finished fits are deleted when all fits are finished. If the job is killed, the next job skips
+    the finished fits.
     """
     corpora, checkpoints = _corpora(results), []
     for name, run, seed in _seeds(runs):
@@ -38,7 +38,7 @@ def fit_runs(results: Path, runs: Runs, *, checkpoint_every: int, threads: int =
 
 
 def score_runs(results: Path, runs: Runs) -> None:
-    """Write the scores of the fits of each run, a file for each seed."""
+    """Score the fits of each run, and write one file per seed."""
     if not runs:
         return
     from mc2core.base import storage
@@ -64,7 +64,7 @@ def score_runs(results: Path, runs: Runs) -> None:
             posterior = Posterior.load(folder / run["result"])
             scores = evaluate(posterior, train, test, run["estimators"])
             if "purity" in scores:
-                # called purity in table 4 of UAI16
+                # table 4 of UAI16 prints this value as purity
                 scores["exchanged_purity"] = clustering.purity(posterior.cluster, train.labels)
         storage.write_json(results / "scores" / name / f"{seed}.json", about | kept | scores)
 
@@ -76,7 +76,7 @@ def _seeds(runs: Runs) -> Iterator[tuple[str, Mapping[str, Any], int]]:
 
 
 def _corpora(results: Path) -> Callable[[str, str], Corpus]:
-    """Return a function that loads the train or test part of a dataset; it keeps the last two parts in memory."""
+    """Return a function that loads the train or test part of a dataset and keeps the last two parts in memory."""
     from mc2core.corpus import Corpus
 
     return functools.lru_cache(2)(lambda dataset, part: Corpus.load(results / "corpora" / dataset / part))
@@ -85,7 +85,7 @@ def _corpora(results: Path) -> Callable[[str, str], Corpus]:
 def _fit(
     results: Path, corpus: Corpus, name: str, run: Mapping[str, Any], seed: int, checkpoint_every: int, threads: int
 ) -> list[Path]:
-    """Fit by an engine; returns the checkpoints that it leaves."""
+    """Fit a run by an engine, and return its checkpoints."""
     from mc2core.inference.running.files import fit_corpus
     from mc2core.inference.running.loop import checkpoints_of
     from mc2core.inference.running.summary import sentence

@@ -1,4 +1,4 @@
-"""Files of the workflow that targets are made from, by kind."""
+"""Paths of the files from which targets are made, by kind of file."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from mc2papers.targets import registry
 if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
-#: kind: its file of each run of a target, of each fit of the runs or of each of their corpora, or its only file
+#: path by kind; {run}, {seed} and {dataset} are filled in for all runs, fits and datasets of a target
 KINDS = {
-    "batches": "results/batches/{run}.csv",  # agreement of each mini-batch
+    "batches": "results/batches/{run}.csv",  # agreement with classes per mini-batch
     "contexts help": "results/contexts_help/{dataset}.csv",  # fits with and without contexts
-    "corpora": "results/corpora/{dataset}",  # a folder each
+    "corpora": "results/corpora/{dataset}",  # folder of a corpus
     "curves": "results/curves/{dataset}.csv",  # perplexity over time
-    "epochs": "results/epochs/{run}.csv",  # seconds of an epoch on threads and on Spark
-    "first models": "results/fits/{run}/0/posterior.npz",  # of the first seed
+    "epochs": "results/epochs/{run}.csv",  # seconds per epoch on threads and on Spark
+    "first models": "results/fits/{run}/0/posterior.npz",  # only the first seed
     "models": "results/fits/{run}/{seed}/posterior.npz",
     "scores": "results/scores/{run}/{seed}.json",
     "sizes": "results/sizes/icml2014.csv",  # the fits of ICML14 figure 7
-    "speed": "results/speed/{run}.csv",  # seconds over threads
+    "speed": "results/speed/{run}.csv",  # seconds by number of threads
     "times": "results/times/nips2012.csv",  # microseconds per document
-    "traces": "results/fits/{run}/{seed}/trace.tsv",  # of fits that follow the labels
+    "traces": "results/fits/{run}/{seed}/trace.tsv",  # with the distance from the labels
 }
 
 
 def files_of(kind: str, configuration: Configuration, target: str) -> list[str]:
-    """Return the input files of one kind for a target. Raises ValueError if a necessary run is missing."""
+    """Return the input files of one kind for a target. Raises ValueError if the target has no run."""
     file = KINDS[kind]
     if "{" not in file:
         return [file]

@@ -1,4 +1,4 @@
-"""How busy a machine is with other work while a job takes times."""
+"""Measure the load of other programs while a job measures times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class OtherWork:
-    """Measure the work of all other processes from now on, in cores.
+    """Measure from now on how many cores all other processes use.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The registry of tables and figures: each is one module with one contract, found by its name.
+"""The registry of targets, which are the tables and figures of the workflow.
 
-A module ``mc2papers.<paper>.<item>`` with a ``TARGET`` is the target ``<paper>_<item>``: the workflow makes its rule,
-its report entry and its claims from it. The item of a paper is ``table`` or ``figure`` with a number, or
-``running_time`` (a table that UAI16 has in its text). Items of NO_PAPER, such as your own studies, have any name. A
-study is a figure with its table: ``table1_sensitivity`` and ``figure2_sensitivity`` show choices that a paper does not
-print, ``contexts_help`` the gain by each context of real corpora.
+A module ``mc2papers.<paper>.<item>`` with a variable ``TARGET`` defines the target ``<paper>_<item>``. The workflow
+makes the rule, the entry in the report and the claims from this variable. The item of a paper is ``table`` or
+``figure`` with a number, or ``running_time`` (numbers in the text of UAI16). Items of NO_PAPER, such as your own
+studies, may have any name. A study has a figure and a table: ``table1_sensitivity`` and ``figure2_sensitivity`` vary
+choices that a paper does not print, and ``contexts_help`` shows the gain from each context of real corpora.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
     from mc2papers.report.claims import Claim
 
-#: packages of targets, and what the report calls them, in its order
+#: packages of targets and their titles in the report, in the order of the report
 PAPERS = {
     "icml2014": "ICML 2014",
     "uai2016": "UAI 2016",
@@ -39,12 +39,12 @@ PAPERS = {
     "labelled": "Real labelled corpora (ours)",
     "studies": "Further studies",
 }
-#: groups of targets that belong to no paper and are not in the list of departures
+#: packages of targets that belong to no paper; the list of departures does not contain them
 NO_PAPER = ("labelled", "studies")
 _ITEM = re.compile(r"(table|figure)[0-9]+(_sensitivity)?|running_time")
 _ITEM_OF_NO_PAPER = re.compile(r"[a-z][a-z0-9_]*")
 
-#: paths by the names of ``Target.inputs``; "paper" is the table of printed figures
+#: paths by the names of ``Target.inputs``; "paper" is the table of numbers printed in the paper
 Files = Mapping[str, Sequence[str]]
 Options = Mapping[str, Any]
 
@@ -55,10 +55,10 @@ class Built:
 
     Attributes
     ----------
-    data : the numbers, as in the CSV; for a figure, the numbers drawn
+    data : the numbers of the CSV file; for a figure, the plotted numbers
     shown : for a table, its cells as formatted text
-    figure : for a figure, the picture, or the SVG text of a picture drawn beforehand
-    claims : claims of the paper, judged by the numbers
+    figure : for a figure, a Matplotlib figure, or the SVG text of a prepared drawing
+    claims : claims of the paper with their verdicts
     conclusion : for a study, its conclusion in two sentences, shown as the first note below its table
     """
 
@@ -70,10 +70,10 @@ class Built:
 
 
 def options_of(*names: str, **entries: str) -> Callable[[Configuration, str], dict[str, Any]]:
-    """Return the ``options`` function of a target that reads these parts of the configuration.
+    """Return the ``options`` function of a target that uses these parts of the configuration.
 
-    names : "corpora" or "lengths" of its datasets, or its "runs"
-    entries : entry of the configuration by name of an option, such as "fit.letters"
+    names : "corpora" or "lengths" for entries of the target's datasets, or "runs" for the target's runs
+    entries : name of an option with a key of the configuration, such as "fit.letters"
     """
 
     def options(configuration: Configuration, target: str) -> dict[str, Any]:
@@ -91,29 +91,29 @@ def options_of(*names: str, **entries: str) -> Callable[[Configuration, str], di
 
 @dataclass(frozen=True)
 class Target:
-    """Definition of a table or figure. Every job imports its module, so ``build`` imports slow packages itself.
+    """Definition of a table or figure. Every job imports its module, so only ``build`` should import slow packages.
 
     Attributes
     ----------
     title : title of the table's files, also named in the log of the job
-    shows : two to four words for the report's list
+    shows : two to four words for the list of targets in the report
     build : ``build(files, options) -> Built``
-    caption : ``caption(options)``: reStructuredText for the report
-    inputs : kind of file by name in ``files`` (:data:`mc2papers.inputs.KINDS`)
-    datasets : datasets, of which one is enough; empty if the target needs no data of the configuration
-    is_real : whether only real datasets count
-    draws : datasets of :data:`mc2papers.datasets.origins.ORIGINS` that it simulates itself
-    options : ``options(configuration, name)``: the parts of the configuration that ``build`` and ``caption`` need, as
-    JSON-able values
-    extent : ``extent(configuration, name)``: the size of the tests of its claims, by dataset
+    caption : ``caption(options)`` returns reStructuredText for the report
+    inputs : kinds of input files (:data:`mc2papers.inputs.KINDS`) by their names in ``files``
+    datasets : datasets that the target can use; at least one is needed. Empty if the target needs no corpus
+    is_real : whether the target uses only real datasets
+    draws : datasets of :data:`mc2papers.datasets.origins.ORIGINS` that the target simulates itself
+    options : ``options(configuration, name)`` returns the parts of the configuration that ``build`` and ``caption``
+        need, as values that JSON can store
+    extent : ``extent(configuration, name)`` returns the amount of data and computation behind its claims, by dataset
         (:func:`mc2papers.report.extent.extent_of_runs`)
     notes : lines below a table
-    has_paper : whether :attr:`printed` holds printed figures; it is "paper" in ``files``
+    has_paper : whether the file :attr:`printed` exists; it is "paper" in ``files``
     has_claims : whether claims of the paper are judged
-    by_classes : whether these claims use the classes of its corpora
-    is_study : whether it is a figure with a table
-    memory_mb : of the job
-    name : filled in by the registry
+    by_classes : whether these claims use the classes of the corpora
+    is_study : whether the target has both a figure and a table
+    memory_mb : memory of the job in MB
+    name : name of the target, set by the registry
     """
 
     title: str
@@ -136,7 +136,7 @@ class Target:
 
     @property
     def paper(self) -> str:
-        """Name of its package, from PAPERS."""
+        """Name of the package that contains the target (a key of PAPERS)."""
         return self.name.partition("_")[0]
 
     @property
@@ -151,22 +151,25 @@ class Target:
 
     @property
     def printed(self) -> str:
-        """Name of the file in ``workflow/paper`` with the printed figures. A study uses the file of its table."""
+        """Name of the file in ``workflow/paper`` with the numbers that the paper prints.
+
+        A sensitivity study uses the file of its table or figure.
+        """
         return f"{self.name.removesuffix('_sensitivity')}.csv"
 
     @property
     def module(self) -> str:
-        """Name of the module that defines it."""
+        """Name of the module that defines the target."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
     def among(self, names: Collection[str], configuration: Configuration) -> list[str]:
-        """Return its datasets among ``names``; simulated ones only if they count."""
+        """Return the target's datasets in ``names``, without simulated datasets if ``is_real``."""
         corpora = configuration.config["corpora"]
         found = [name for name in self.datasets if name in names]
         return [name for name in found if not self.is_real or corpora[name]["source"] != "simulated"]
 
     def sources(self, configuration: Configuration) -> dict[str, dict[str, str]]:
-        """Return the configuration of the datasets of its claims: ``source``, ``drawn_from`` and ``extent``."""
+        """Return ``source``, ``drawn_from`` and ``extent`` of each dataset on which claims are judged."""
         said = ("source", "drawn_from")
         chosen = configuration.corpora_of(self.among(configuration.chosen, configuration)).items()
         known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
@@ -175,14 +178,14 @@ class Target:
         return {name: one | {"extent": extent.get(name, {})} for name, one in known.items()}
 
     def corpora(self, configuration: Configuration) -> list[str]:
-        """Return the folders of the corpora of its claims."""
+        """Return the folders of the corpora on which claims are judged."""
         if not self.has_claims:
             return []
         used = {run["dataset"] for run in configuration.runs.values() if self.name in run["targets"]}
         return [f"results/corpora/{name}" for name in self.among(configuration.chosen, configuration) if name in used]
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
-        """Return its files by suffix, and "claims"; the report shows the first one."""
+        """Return the output files of the target by suffix, and "claims"; the report shows the first file."""
         stem = f"{folder}/{self.paper}/{self.name}"
         kinds = ("html", "csv", "md", "tex") if self.is_table else ("png", "pdf", "csv")
         if self.is_study:
@@ -195,8 +198,8 @@ class Target:
 def registry() -> dict[str, Target]:
     """Return all targets by name, with papers in the order of PAPERS.
 
-    Raises ValueError for an item without a TARGET, or for a TARGET in a module with another kind of name. Other modules
-    are not imported, because that takes long.
+    Raises ValueError if a module with the name of an item has no TARGET, or if a module with another name has a TARGET.
+    Modules without a TARGET and such a name are not imported, because that takes long.
     """
     found = {}
     for paper in PAPERS:
@@ -232,10 +235,10 @@ def _with_departures(target: Target) -> Target:
 def make(
     name: str, files: Files, options: Options, sources: Mapping[str, Mapping[str, Any]], stem: str | os.PathLike[str]
 ) -> None:
-    """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
+    """Build a target and write its files (``stem``.csv and so on, ``stem``_claims.csv), each by an atomic replacement.
 
     files : input files by name, with "of_claims" for the folders of :meth:`Target.corpora`
-    sources : result of :meth:`Target.sources`. Raises ValueError for a claim on another dataset.
+    sources : result of :meth:`Target.sources`. A claim on another dataset raises ValueError.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Compile every kernel that fits and scores of a configuration use, on a tiny corpus."""
+"""Compile every kernel that the fits and scores of a configuration use, by fits to a tiny corpus."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def warm_kernels(
     estimators: Sequence[str],
     n_documents: int = 12,
 ) -> None:
-    """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
+    """Compile every kernel that an engine with these settings, contexts and estimators uses.
 
-    ``contexts`` maps names to family settings, as in a configuration. A small corpus with all contexts is simulated. It
-    is saved and loaded, as for a fit, because read-only arrays need other compiled kernels.
+    ``contexts`` maps names to family settings, as in a configuration. A small letters corpus with all contexts is
+    simulated. The corpus is saved and loaded, as for a fit, because read-only arrays need other compiled kernels.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts)
@@ -46,7 +46,7 @@ def warm_kernels(
         for variant in variants:
             settings = {name: value for name, value in variant.items() if name != "model"}
             used = families if takes_contexts(variant["model"]) else {}
-            if variant["model"] == "nptot":  # takes only one number
+            if variant["model"] == "nptot":  # npTOT uses only one numeric context
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
             model, way = specify(variant["model"], engine_of(engine), settings, used)
             posterior = fit(stored, model, way.in_this_process(), iterations=2).posterior

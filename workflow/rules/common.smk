@@ -1,4 +1,4 @@
-"""The configuration, and what each target needs."""
+"""Read the configuration, and define functions that the rules share."""
 
 import copy
 import re
@@ -19,12 +19,15 @@ from mc2papers.datasets.download.fetch import read_catalogue
 
 
 def own_part(path):
-    """A file of this workflow, wherever it runs. A Path: as a parameter of a rule it is no reason to run it again."""
+    """Return the Path of a file of this workflow, from any working directory.
+
+    A Path as a parameter of a rule does not rerun the rule if the path changes.
+    """
     return Path(workflow.source_path(f"../../{path}"))
 
 
 def table(path):
-    """A file of config/: that of the working directory, if it is there, or this workflow's own."""
+    """Return a file of config/ from the working directory or, if it is not there, from this workflow."""
     return Path(path) if Path(path).is_file() else own_part(path)
 
 
@@ -36,10 +39,8 @@ IS_MAIN = workflow.modifier.is_main_snakefile()
 try:
     if workflow.is_main_process and IS_MAIN:
         for file in workflow.configfiles:
-            configuration.read_yaml(
-                file
-            )  # Snakemake overlooks a key that is given twice
-    # a configuration, also one that is passed to a module, holds what differs
+            configuration.read_yaml(file)  # Snakemake does not notice a repeated key
+    # a configuration, even if it is passed to a module, contains only the differences to config.yaml
     given, config = config, configuration.read_yaml(own_part("config/config.yaml"))
     update_config(config, copy.deepcopy(given))
     CONFIGURATION = configuration.read_configuration(
@@ -65,20 +66,20 @@ config, RUNS = CONFIGURATION.config, CONFIGURATION.runs
 SEEDS = CONFIGURATION.seeds
 GROUPS = CONFIGURATION.groups()
 TIMED = [run for run in RUNS if "uai2016_table1" in RUNS[run]["targets"]]
-# runs of which each fit is a job
+# runs with one job per fit
 ALONE = [run for run in RUNS if run not in {*chain.from_iterable(GROUPS)}]
-# Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their
-# number has to be the same within a job of a cluster.
+# A resource of one machine. A job that measures times takes all of it, so that no other job runs at the same time.
+# Threads cannot serve for this, because their number has to be the same within a job of a cluster.
 MACHINE = 1000
 workflow.register_resource("machine", MACHINE)
 
 
 def one_of(names):
-    """Pattern of a wildcard that is one of some names; "none" where there are none."""
+    """Return the pattern of a wildcard that matches any of these names; "none" if there are no names."""
     return "|".join(names) or "none"
 
 
-# a limit on this machine, none on all jobs of a cluster together
+# the resource limits the jobs of one machine, but not all jobs of a cluster together
 resource_scopes:
     machine="local",
 
@@ -91,8 +92,11 @@ wildcard_constraints:
 
 
 def takes(mem_mb, alone=False):
-    """Resources of a job: MB, a number or by wildcards, doubled at each further attempt; a machine of its own or
-    not."""
+    """Return the resources of a job.
+
+    ``mem_mb`` is the memory in MB, or a function of the wildcards; it is doubled for each further attempt. If ``alone``
+    is true, no other job runs on the same machine at the same time.
+    """
 
     def memory(wildcards, attempt):
         first = mem_mb(wildcards) if callable(mem_mb) else mem_mb
@@ -105,7 +109,7 @@ def takes(mem_mb, alone=False):
 
 
 def runs_of(target):
-    """Runs of the experiments table that feed a target; an error where the chosen datasets leave none."""
+    """Return the experiments that a target uses. Raises WorkflowError if there is none on the chosen datasets."""
     try:
         return CONFIGURATION.runs_of(target)
     except ValueError as error:
@@ -114,7 +118,7 @@ def runs_of(target):
 
 @cache
 def fit_code(engine):
-    """Digest of all a fit is made of: it runs again when its engine or a model changes."""
+    """Return a digest of the code of a fit, so that the fit runs again if its engine or a model changes."""
     return code_digest(
         "mc2core.inference.running.files",
         "mc2core.models",
@@ -123,7 +127,7 @@ def fit_code(engine):
 
 
 def group_code(group):
-    """Digest of all that the fits and scores of a group are made of."""
+    """Return a digest of the code of the fits and scores of a group."""
     engines = {RUNS[run]["fit"]["engine"] for run in group}
     modules = [configuration.ENGINES[one] for one in engines & {*configuration.ENGINES}]
     modules += ["mc2core.inference.running.files", "mc2core.models"] if modules else []
@@ -136,7 +140,7 @@ def group_code(group):
 
 
 def inputs_of_group(group):
-    """Corpora, compiled kernels, and models of the runs that baselines of a group cluster by."""
+    """Return the inputs of a group: corpora, compiled kernels, and models whose results the baselines cluster."""
     fits = [RUNS[run]["fit"] for run in group]
     engines = sorted({fit["engine"] for fit in fits} & {*configuration.ENGINES})
     of = sorted({fit["of"] for fit in fits if fit.get("of")})
@@ -165,7 +169,7 @@ def snapshots_on(wildcards):
     return expand("results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS)
 
 
-# runs on corpora of one's own, which no table shows: each gets an HTML report
+# experiments on the user's corpus; no table shows them, so each has an HTML report
 OWN = [
     run
     for run in RUNS
@@ -179,9 +183,10 @@ def explored():
 
 
 def default_files():
-    """What the default target makes, every file by name: Snakemake leaves a missing one alone that only pages need.
+    """Return all files of the default target.
 
-    A run on own corpora alone ends in their HTML reports, and leaves those of an earlier run on the papers as they are.
+    Every file is listed, because Snakemake does not make a missing file again if only existing reports use it. If the
+    user's corpus is the only dataset, only its HTML reports are made, and reports of an earlier run do not change.
     """
     if not POSSIBLE:
         return explored()
@@ -195,7 +200,7 @@ def default_files():
 
 
 def found_by(runs):
-    """Provenance of fits, which says what they found."""
+    """Return the provenance files of all fits of these runs."""
     return [
         f"results/fits/{run}/{seed}/provenance.json"
         for run in runs
@@ -204,7 +209,7 @@ def found_by(runs):
 
 
 def said_of(run):
-    """A sentence on a run of the experiments table."""
+    """Return a sentence that describes a run of the experiments table."""
     fit = RUNS[run]["fit"]
     contexts = ", ".join(sorted(fit["contexts"])) or "none"
     return (
@@ -214,13 +219,13 @@ def said_of(run):
 
 
 def scored_runs():
-    """Runs whose fits are made for the targets of this configuration, not snapshots alone."""
+    """Return the runs whose scores the targets of this configuration use."""
     names = {target.name for target in POSSIBLE if "scores" in target.inputs.values()}
     return [run for run in RUNS if names & set(RUNS[run]["targets"])]
 
 
 def entry_of(target):
-    """What the reproduction report says of a target."""
+    """Return the entry of a target in the reproduction report."""
     return {
         "name": target.name,
         "paper": target.paper,

@@ -1,4 +1,4 @@
-"""Source files, shards of the large ones, and corpora."""
+"""Rules that fetch source files, convert large files to shards, and build corpora."""
 
 
 include: "sources.smk"
@@ -23,7 +23,7 @@ rule fetch:
         "../scripts/fetch.py"
 
 
-# The baseline of PubMed is another one each year: its files are listed, not named in the experiments table.
+# The files of PubMed's baseline change each year, so this checkpoint lists them; datasets.tsv does not contain them.
 checkpoint list_baseline:
     output:
         "results/sources/pubmed/baseline.tsv",
@@ -53,7 +53,7 @@ use rule fetch as fetch_baseline with:
         catalogue=lambda wildcards, input: input.catalogue,
 
 
-# NCBI allows three requests a second: one year waits for the year before.
+# NCBI allows three requests per second, so years are fetched one after the other.
 rule fetch_year:
     input:
         year_before,
@@ -112,7 +112,7 @@ rule dump_ranges:
         "../scripts/dump_ranges.py"
 
 
-# Shards stay: a corpus with other words, contexts or categories is made from them without parsing again.
+# Shards are kept, so that a corpus with other words, contexts or categories can be built without parsing again.
 rule parse_dump:
     input:
         dump="results/sources/wikipedia/{file}",

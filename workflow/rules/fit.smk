@@ -1,10 +1,10 @@
-"""Fits: a job for each run of the experiments table and seed; short fits together."""
+"""Rules that fit: one job per fit, and one job for a group of short fits."""
 
 
-# One early job compiles what all fits of an engine use, instead of each fit that comes first.
-# Fits do not take it as ancient: Snakemake 9.27 then overlooks every other reason to run them. So only the engine's
-# code, which is a reason to run its fits anyway, is a reason to run this; runs and contexts are looked up by the
-# script.
+# One job per engine compiles the kernels before the first fit. Otherwise, the fits that start first would each compile.
+# The file is not an ancient() input of fits, because Snakemake 9.27 would then overlook other reasons to run a fit.
+# Fits therefore run again after this rule, so the rule depends only on the engine's code, which is a reason to run fits
+# anyway. The script reads the runs and contexts from the configuration.
 rule warm_kernels:
     output:
         touch("results/warm_kernels/{engine}.done"),
@@ -64,7 +64,7 @@ use rule fit as fit_with_snapshots with:
         run=one_of(run for run in ALONE if CONFIGURATION.wants(run, "curves")),
 
 
-# Short fits together, with their scores: most take less time than the start of a job.
+# One job fits and scores a group of runs, because most short fits take less time than the start of a job.
 for group in GROUPS:
 
     rule:
@@ -104,7 +104,7 @@ rule speed:
         "results/logs/speed.log",
     conda:
         "../envs/fits.yaml"
-    # for the fits on one core as well: the cores are free of other jobs while they are timed
+    # all threads are also requested for the fits on one core, so that no other job runs during the measurement
     threads: config["curves"]["parallel_threads"]
     resources:
         **takes(2000),

@@ -1,5 +1,4 @@
-"""What both entries include, ../../Snakefile and ../Snakefile: the default configuration, all rules, the text of the
-report."""
+"""The common part of ../../Snakefile and ../Snakefile: default configuration, all rules, and the text of the report."""
 
 import shlex
 import sys
@@ -11,20 +10,20 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-# only then, since reports would else name an image that no job ran in
+# the image is set only if it is used; otherwise, reports would name an image in which no job ran
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
 
     container: "mc2core.sif"
 
 
-# Snakemake 9.27 writes the path of Python into commands as it is, and a shell would split it at a blank.
+# Snakemake 9.27 writes the path of Python into commands without quotes, so a shell would split it at a blank.
 if Path(
     sys.executable
-).is_file():  # and is not quoted yet, for another workflow that includes this one twice
+).is_file():  # the path may be quoted already if another workflow includes this workflow twice
     sys.executable = shlex.quote(sys.executable)
 
 
-# the working directory's, if it has one; common.smk fills in what a configuration leaves out
+# the configuration of the working directory, if it exists; common.smk adds missing keys
 if Path("config/config.yaml").is_file():
 
     configfile: "config/config.yaml"
@@ -48,7 +47,7 @@ if workflow.is_main_process and IS_MAIN and "snakemake" in sys.argv[0]:
     from snakemake.cli import parse_args
 
     asked = []
-    # it names the profiles again; with --directory, files named on the command line are not found from here
+    # parse_args prints the profiles again; with --directory, it does not find files on the command line
     with redirect_stderr(StringIO()), suppress(SystemExit, OSError):
         asked = parse_args(sys.argv[1:])[1].targets
     for sentence in configuration.misspelt(asked, [one.name for one in workflow.rules]):

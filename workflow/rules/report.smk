@@ -1,7 +1,7 @@
-"""Claims, the reproduction report, HTML reports of own corpora, and the report."""
+"""Rules for claims, the reproduction report, HTML reports of the user's corpus, and Snakemake's report."""
 
-# what the reproduction report and the report say of its data; the report's first page knows the whole configuration
-# only, which names datasets that were left out, and has other keys where this workflow is a module
+# A description of the data for both reports. The configuration does not suffice for it: it also has omitted datasets,
+# and it has other keys if this workflow is a module.
 ABOUT = (
     f"Datasets: {', '.join(CONFIGURATION.chosen)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
     f"{' and '.join(config['estimators'])}. Each table and figure says which of its data are simulated."
@@ -111,7 +111,7 @@ rule report_html:
     resources:
         **takes(1000),
     params:
-        # of the whole workflow, of which this one may be a module; a Path, as in own_part
+        # the main workflow, of which this workflow may be a module; a Path for the reason in own_part
         snakefile=lambda wildcards: Path(workflow.main_snakefile),
         configuration=lambda wildcards: workflow.config,
     message:

@@ -1,9 +1,9 @@
-"""Scores: of fits, and of the many small fits of ICML14 figure 7."""
+"""Rules that score fits, and rules that make and score the fits of single figures and tables."""
 
 from mc2papers.labelled.contexts_help import runs_with_contexts
 
 
-# Apart from long fits, so that they are not fitted again when their scores change.
+# Long fits are scored by separate jobs, so that they do not run again if the code of the scores changes.
 rule score:
     input:
         corpus=corpus_of,

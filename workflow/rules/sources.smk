@@ -1,4 +1,4 @@
-"""What each corpus is made from: names in the configuration as files in results/."""
+"""Find the input files of each corpus: functions that convert names in the configuration to paths in results/."""
 
 
 def fetched(dataset, names):
@@ -9,13 +9,13 @@ def fetched(dataset, names):
 
 
 def given_vocabulary(dataset):
-    """The word list of a corpus, if its configuration names one and not a number of words."""
+    """Return the word list of a corpus; [] if its configuration has a number of words instead."""
     name = config["corpora"][dataset]["vocabulary"]
     return fetched(dataset, [name]) if isinstance(name, str) else []
 
 
 def dump_shards():
-    """Shards of the Wikipedia dumps: multistream ones in parts, by their index."""
+    """Return the shards of the Wikipedia dumps; a multistream dump has several shards, one per part."""
     wikipedia = config["corpora"]["wikipedia"]
     parts = {
         name: wikipedia["parts"] if "multistream" in name else 1
@@ -44,7 +44,7 @@ def wikipedia_files():
 
 
 def citation_files(dataset):
-    """Shards of the citations that the configuration names; of the whole baseline after its listing is there."""
+    """Return the shards of the citation files in the configuration; the baseline must be listed first."""
     names = config["corpora"][dataset]["files"]
     if names == "eutilities":
         names = [f"pnas-{year}.xml.gz" for year in pnas_years()]
@@ -60,7 +60,7 @@ def citation_files(dataset):
 
 
 def feature_files():
-    """Files of NUS-WIDE; for the archive of features, which is no zip, what is unpacked from it."""
+    """Return the files of NUS-WIDE; the RAR archive of features is replaced by the files that are unpacked from it."""
     files = fetched("nuswide", config["corpora"]["nuswide"]["files"])
     plain = [name for name in files if not name.endswith(".rar")]
     return {
@@ -70,7 +70,7 @@ def feature_files():
 
 
 def pnas_years():
-    """The years of PNAS to be fetched one by one."""
+    """Return the years for which citations of PNAS are fetched."""
     first, last = (
         config["corpora"]["pnas"][bound] for bound in ("first_year", "last_year")
     )
@@ -82,7 +82,7 @@ def pnas_years():
 
 
 def year_before(wildcards):
-    """The file that has to be there first, whatever its age."""
+    """Return the file of the previous year, which must exist first; its age does not matter."""
     year = int(wildcards.year) - 1
     return (
         ancient(f"results/sources/pubmed/pnas-{year}.xml.gz")
@@ -96,7 +96,7 @@ def usage_files():
 
 
 def table_files(dataset):
-    """All files that datasets.tsv has of a dataset."""
+    """Return all files of a dataset in datasets.tsv."""
     return {
         "files": fetched(
             dataset,
@@ -106,7 +106,7 @@ def table_files(dataset):
 
 
 def own_files():
-    """Files of the user; local ones: where a module puts its files (its prefix) does not matter for them."""
+    """Return the files of the user. They are local, so the prefix of a module does not change their paths."""
     paths = configuration.own_paths(config["corpora"]["mine"])
     return {
         "files" if key == "file" else key: [local(path)]
@@ -115,7 +115,7 @@ def own_files():
     }
 
 
-# datasets whose corpora are not read from all their files of datasets.tsv
+# input files of datasets that are not read from all their files in datasets.tsv
 FILES = {
     "nuswide": feature_files,
     "wikipedia": wikipedia_files,
@@ -129,7 +129,7 @@ FILES = {
 
 
 def corpus_files(wildcards):
-    """Input files of a corpus by role: none for a simulated one."""
+    """Return the input files of a corpus by role; a simulated corpus has none."""
     dataset = wildcards.dataset
     if config["corpora"][dataset]["source"] == "simulated":
         return {}
@@ -137,7 +137,7 @@ def corpus_files(wildcards):
 
 
 def printed_counts(wildcards):
-    """The lines of the papers' counts on a corpus, which is made again where these change, and not where others do."""
+    """Return the lines with the papers' counts of a corpus, so that the corpus is made again only if they change."""
     lines = own_part("workflow/paper/datasets.csv").read_text(encoding="utf-8")
     return [
         line for line in lines.split("\n") if line.startswith(f"{wildcards.dataset},")
@@ -145,7 +145,7 @@ def printed_counts(wildcards):
 
 
 def corpus_memory(wildcards):
-    """MB: whole dumps gather into a corpus of several GB."""
+    """Return the memory in MB; the corpus of a complete dump has several GB."""
     whole = config["corpora"][wildcards.dataset]["source"] == "real"
     return (
         16000
@@ -156,7 +156,7 @@ def corpus_memory(wildcards):
 
 
 def parts_index(wildcards):
-    """The ranges of a dump that is parsed in parts."""
+    """Return the file with the byte ranges of a dump that is parsed in parts; [] for a dump in one part."""
     whole = wildcards.parts == "1"
     return (
         []
@@ -166,7 +166,7 @@ def parts_index(wildcards):
 
 
 def citation_selection(wildcards):
-    """Which citations become documents, as the configuration of their corpus says."""
+    """Return the rules in the configuration that select the citations of a corpus."""
     corpus = config["corpora"][wildcards.citations]
     return {
         name: corpus[name] for name in ("first_year", "last_year", "abstract", "mesh")

@@ -1,6 +1,7 @@
-"""A rule for each table and figure, made from the registry and named after its target."""
+"""Make a rule for each table and figure in the registry, with the name of the target."""
 
-# targets that the chosen datasets allow; who asks for an own corpus alone does not ask for what needs no data
+# targets that are possible with the chosen datasets; a target without datasets is omitted if the user's corpus is the
+# only chosen dataset
 POSSIBLE = [
     target
     for target in targets.registry().values()
@@ -18,7 +19,7 @@ if workflow.is_main_process:
 
 
 def target_files(paper=None):
-    """The file that stands for each target: the one that the report shows."""
+    """Return the file of each target that the report shows."""
     return [
         next(iter(target.outputs().values()))
         for target in POSSIBLE
@@ -27,7 +28,7 @@ def target_files(paper=None):
 
 
 def files_for(target, kind):
-    """Input function of a target: its files of a kind."""
+    """Return the input function of a target for its files of one kind."""
 
     def files(wildcards):
         try:
@@ -39,12 +40,12 @@ def files_for(target, kind):
 
 
 def printed(target):
-    """The table of the paper's own numbers, or None. It is no input: that would change as the checkout moves."""
+    """Return the table of printed numbers, or None. It is not an input, because its path depends on the checkout."""
     return own_part(f"workflow/paper/{target.printed}") if target.has_paper else None
 
 
 def outputs_of(target):
-    """Files of a target; the first is shown in the report, with the caption that the target writes itself."""
+    """Return the output files of a target; the report shows the first file with the caption of the target."""
     files = target.outputs()
     shown = next(iter(files))
     files[shown] = report(

@@ -1,4 +1,4 @@
-"""Follow the mini-batches of one epoch of one run of the experiments table: their agreement with MeSH or labels."""
+"""Measure the agreement of clusters with MeSH or labels per mini-batch, in one epoch of a run."""
 
 from pathlib import Path
 

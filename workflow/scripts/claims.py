@@ -1,4 +1,4 @@
-"""Gather the claims of all targets into one table."""
+"""Write the claims of all targets with their verdicts to one table."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Fit a corpus with the words alone, with each of its contexts, and with contexts of random documents."""
+"""Fit a corpus with words only, with each of its contexts, and with the contexts of random documents."""
 
 from mc2core.base import storage
 from mc2core.base.logs import job

@@ -1,4 +1,4 @@
-"""Read or draw one dataset, split it, and write its folder."""
+"""Read or simulate one dataset, split it, and write its folder."""
 
 from mc2core.base.logs import job
 from mc2papers.datasets.catalogue import known_settings, prepare
@@ -7,7 +7,7 @@ from mc2papers.datasets.catalogue import known_settings, prepare
 def main(snakemake):
     with job(snakemake.log[0]):
         dataset, corpus = snakemake.wildcards.dataset, snakemake.params.corpus
-        # the other keys are for the rules that bring the files
+        # other keys of the corpus are only for the rules that fetch and parse its files
         known = known_settings(dataset)
         prepare(
             dataset,

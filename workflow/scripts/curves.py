@@ -1,4 +1,4 @@
-"""Score the snapshots of all fits on one dataset."""
+"""Compute the held-out perplexity of all snapshots of the fits on one dataset."""
 
 from pathlib import Path
 

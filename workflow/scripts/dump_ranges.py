@@ -1,4 +1,4 @@
-"""Cut a multistream dump into byte ranges of whole streams."""
+"""Divide a multistream dump into byte ranges of whole streams."""
 
 from mc2core.base import storage
 from mc2core.base.logs import job

@@ -1,4 +1,4 @@
-"""Time epochs or sweeps of one run of the experiments table on threads of one process and on Spark."""
+"""Measure the times of epochs or sweeps of one run, on threads of one process and on Spark."""
 
 from pathlib import Path
 

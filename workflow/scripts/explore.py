@@ -1,4 +1,4 @@
-"""Describe the fit of an own corpus: tables and an HTML report."""
+"""Write the tables and the HTML report of a fit."""
 
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus

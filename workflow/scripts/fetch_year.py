@@ -1,4 +1,4 @@
-"""Bring the citations of PNAS in one year, from the local data folder or through E-utilities."""
+"""Fetch the citations of PNAS in one year, from the local data folder or from E-utilities."""
 
 from pathlib import Path
 

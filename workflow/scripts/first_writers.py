@@ -1,4 +1,4 @@
-"""Find who wrote the first revision of each article of a history dump."""
+"""Find the writer of the first revision of each article in a history dump."""
 
 from mc2core.base.logs import job
 from mc2papers.datasets.dumps.wikipedia import parse_first_writers

@@ -1,4 +1,4 @@
-"""Fit runs of the experiments table with their seeds, and score them if asked to."""
+"""Fit runs of the experiments table with all given seeds, and score them if estimators are given."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from mc2papers.fits import fit_runs
 
 def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
-        # from results/fits/<run>/<seed>/<file>: a module may have put a folder before it
+        # taken from results/fits/<run>/<seed>/<file>, because the prefix of a module may come before results
         results = Path(snakemake.output[0]).parents[3]
         fit_runs(
             results,

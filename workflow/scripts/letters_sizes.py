@@ -1,4 +1,4 @@
-"""Fit letters data of several sizes again and again, with and without context."""
+"""Fit letters data of several sizes, with and without context, in several repeats."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Time FastEx on simulated articles, by number of clusters and bits."""
+"""Measure the times of FastEx on simulated articles, by number of clusters and bits."""
 
 from mc2core.base import storage
 from mc2core.base.logs import job

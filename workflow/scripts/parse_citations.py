@@ -1,4 +1,4 @@
-"""Turn one file of citations into a shard of those that the configuration selects."""
+"""Convert one file of citations to a shard of the citations that the configuration selects."""
 
 from mc2core.base.logs import job
 from mc2papers.datasets.dumps.pubmed import PNAS, Selection, parse_citations

@@ -1,4 +1,4 @@
-"""Turn a Wikipedia dump, or a part of a multistream one, into a shard."""
+"""Convert a Wikipedia dump, or a part of a multistream dump, to a shard."""
 
 from mc2core.base import storage
 from mc2core.base.logs import job

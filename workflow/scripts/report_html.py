@@ -1,4 +1,4 @@
-"""Write the HTML report: Snakemake's own, of the files this job was given."""
+"""Write Snakemake's HTML report on the input files of this job."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def main(snakemake):
     with job(snakemake.log[0]), tempfile.TemporaryDirectory() as folder:
         configuration = Path(folder) / "configuration.yaml"
         configuration.write_text(yaml.safe_dump(dict(snakemake.params.configuration)), encoding="utf-8")
-        # the running workflow holds the lock; a report only reads
+        # --nolock, because the running workflow has the lock, and a report only reads files
         options = ["--nolock", "--workflow-profile", "none", "--cores", "1", "--configfile", str(configuration)]
         command = [sys.executable, "-m", "snakemake", "--snakefile", snakemake.params.snakefile, *options]
         with open(snakemake.log[0], "a", encoding="utf-8") as log:

@@ -1,4 +1,4 @@
-"""Write the page of the run: verdicts, tables and figures."""
+"""Write the reproduction report of a run, with its verdicts, tables and figures."""
 
 from pathlib import Path
 
@@ -32,12 +32,12 @@ def main(snakemake):
 
 
 def found(paths, path):
-    """Where a file lies that a rule names: a module may have put a folder before it."""
+    """Return the actual path of a file, which may begin with the prefix of a module."""
     return next(one for one in paths if one == path or one.endswith(f"/{path}"))
 
 
 def found_by_run(paths):
-    """{run: a sentence on what its fits found, and how that changed at their ends}."""
+    """Return a sentence per run on the inferred numbers of its fits, and on changes of these numbers at the end."""
     about = {}
     for path in dict.fromkeys(paths):
         about.setdefault(Path(path).parts[-3], []).append(storage.read_json(path).get("inferred", {}))

@@ -1,4 +1,4 @@
-"""Score the fits of one run: a file for each seed, with all that tables say of the fit."""
+"""Score the fits of one run, and write one file per seed with all numbers for the tables."""
 
 from pathlib import Path
 

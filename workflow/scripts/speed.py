@@ -1,4 +1,4 @@
-"""Time the fits of some runs on one core and on several, one after the other."""
+"""Measure the times of the fits of some runs on one core and on several cores, one fit after the other."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
         for (run, about_run), output in zip(snakemake.params.runs.items(), snakemake.output, strict=True):
             logging.info("%s", run)
-            # from results/speed/<file>: a module may have put a folder before it
+            # taken from results/speed/<file>, because the prefix of a module may come before results
             folder, one = Path(output).parents[1] / "corpora" / about_run["dataset"], about_run["fit"]
             about = storage.read_json(folder / "source.json")
             rows = seconds_by_threads(

@@ -1,4 +1,4 @@
-"""Make one table or figure, whichever the rule names."""
+"""Make the table or figure that the rule names."""
 
 from pathlib import Path
 

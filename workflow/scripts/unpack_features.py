@@ -1,4 +1,4 @@
-"""Take the visual words out of NUS-WIDE's archive of features."""
+"""Unpack the visual words from NUS-WIDE's archive of features."""
 
 from mc2core.base.logs import job
 from mc2papers.datasets.formats.rar import unpack

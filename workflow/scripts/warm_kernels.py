@@ -1,4 +1,4 @@
-"""Compile, on a tiny corpus, every kernel that fits and scores of the configuration use."""
+"""Compile every kernel that an engine's fits and scores use in this configuration, by fits to a tiny corpus."""
 
 from mc2core.base.logs import job
 from mc2core.compute.spark import missing

@@ -1,1 +1,1 @@
-"""Methods that the papers compare with: scikit-learn's, loaded by the jobs that fit them and by no other."""
+"""Baselines, which are the methods that the papers compare with. Only the jobs that fit them load scikit-learn."""

@@ -1,4 +1,4 @@
-"""Affinity propagation: on the rows of counts, and on the topic proportions of an HDP."""
+"""Affinity propagation on rows of counts, and on the topic proportions of an HDP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mc2core.posterior import Posterior
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import Baseline, Fitted, features, one_thread, random_state, weighting_of
 
-# tables of J x J float64 that are held at once: similarities, their copy, three of messages, one of distances
+# number of J x J float64 matrices in memory: similarities, a copy of them, three with messages, one with distances
 _TABLES = 6
 
 
@@ -58,7 +58,7 @@ class _Propagation(Baseline):
                 f"{self.title} found no exemplar in {self.max_iterations} iterations; "
                 "try a damping nearer to 1, or more iterations"
             )
-        # it stops early if exemplars have not changed for a while
+        # scikit-learn stops early if the exemplars have not changed for several iterations
         converged = found.n_iter_ < self.max_iterations
         return Fitted(Assignments({"cluster": found.labels_}), found.n_iter_, {"cluster": converged})
 
@@ -103,8 +103,8 @@ class Affinity(_Propagation):
 class HDPAffinity(_Propagation):
     """HDP + AP of ICML14: affinity propagation on the symmetric Kullback-Leibler divergence between documents.
 
-    A document is represented by its topic proportions in the representative sample of an HDP. All topics not in use
-    count as one topic.
+    A document is represented by its topic proportions in the representative sample of an HDP. All unused topics count
+    as one topic.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class HDPAffinity(_Propagation):
         sample = model.representative
         new = sample.new_topic_weight[:, None]
         shares = np.hstack([(1.0 - new) * model.topic_given_cluster, new])[sample.cluster]
-        shares = np.maximum(shares, np.finfo(np.float64).tiny)  # a topic's weight may have vanished in rounding
+        shares = np.maximum(shares, np.finfo(np.float64).tiny)  # rounding may make the weight of a topic 0
         with one_thread():
             distances = symmetric_kl(shares)
         return self._propagate(-distances, seed)

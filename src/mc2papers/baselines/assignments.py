@@ -1,4 +1,4 @@
-"""Assignments of documents to clusters, and their scores. This is the result of a method that has no model of words."""
+"""Assignments of documents to clusters, which are the result of a method without a model of words, and their scores."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Assignments:
     Attributes
     ----------
     solutions : mapping of names to (J,) int
-        The cluster of each document, at least 0; "k10" for a solution of 10 clusters, "cluster" where the method
-        finds their number itself.
+        Cluster of each document, at least 0. The name of a solution with 10 clusters is "k10". The name is "cluster" if
+        the method infers the number of clusters.
     """
 
     solutions: Mapping[str, np.ndarray]
@@ -36,7 +36,7 @@ class Assignments:
         return len(next(iter(self.solutions.values())))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a tab-separated file, whole or not at all: a row for each document, a column for each solution."""
+        """Write a tab-separated file by an atomic replacement: one row per document and one column per solution."""
         table = np.column_stack([np.arange(self.n_documents), *self.solutions.values()])
         with storage.replacing(path) as stream:
             stream.write("\t".join((_DOCUMENT, *self.solutions)) + "\n")
@@ -44,7 +44,7 @@ class Assignments:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Assignments:
-        """Read what :meth:`save` wrote. Raises ValueError, which names the line that is not such a row."""
+        """Read a file that :meth:`save` wrote. Raises ValueError with the line number if a line is not valid."""
         lines = Path(path).read_text(encoding="utf-8").splitlines()
         header = lines[0].split("\t") if lines else []
         if header[:1] != [_DOCUMENT] or len(set(header)) < len(header) or len(header) < 2 or len(lines) < 2:
@@ -67,8 +67,8 @@ class Assignments:
 def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
     """Return scores in the form of :func:`mc2core.posterior.scores.evaluate`, without topics and perplexity.
 
-    ``solutions`` has name, number of clusters and, if the train part has labels, the agreement of each solution. Raises
-    ValueError for another train part.
+    ``solutions`` has the name and the number of clusters of each solution and, if the train part has labels, its
+    agreement with them. Raises ValueError if the assignments do not belong to the train part.
     """
     if assignments.n_documents != train.n_documents:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The contract of the methods that the papers compare with: settings in, a model or assignments out."""
+"""Base class of the baselines: a baseline has settings, and its fit returns a model or assignments."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Fitted:
     Attributes
     ----------
     result : Posterior or Assignments
-    iterations : of all solutions together
-    converged : for each solution, whether the method says that it came to rest
+    iterations : sum of the iterations of all solutions
+    converged : for each solution, whether the method reports convergence
     """
 
     result: Posterior | Assignments
@@ -39,33 +39,34 @@ class Fitted:
 
 
 class Baseline(Settings, ABC):
-    """A method to compare with: settings only, no data. Constructors take keywords only.
+    """A method that the papers compare with. It stores settings but no data, and its constructor takes only keywords.
 
-    The same corpus, settings, seed, kind of processor and library versions give the same result: it runs on one thread.
+    A fit runs on one thread. The same corpus, settings, seed, kind of processor and library versions therefore give the
+    same result.
     """
 
     #: name in configuration files and in the registry
     name: ClassVar[str]
-    #: name in tables and pictures
+    #: name in tables and figures
     title: ClassVar[str]
     citation: ClassVar[str]
-    #: whether it leaves a model, with a likelihood of words; else it leaves assignments
+    #: whether a fit returns a model with a likelihood of words; otherwise it returns assignments
     leaves_model: ClassVar[bool] = False
-    #: names of the models whose fit (in another run) it uses; () if it needs none
+    #: names of models; the baseline clusters the fit of such a model in another run. () if it needs no other fit
     models: ClassVar[tuple[str, ...]] = ()
-    #: whether it can look at contexts
+    #: whether the method can use contexts
     takes_contexts: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
-        """Cluster the documents of ``corpus``; ``model`` where it has :attr:`models`.
+        """Cluster the documents of ``corpus``, given the fitted ``model`` if the method has :attr:`models`.
 
-        ValueError where the corpus does not fit the method or its settings.
+        Raises ValueError if the method or its settings cannot be used for this corpus.
         """
 
 
 class ByNumber(Baseline):
-    """A method with a solution for each of several numbers of clusters, found one by one."""
+    """A method that computes one solution for each of several numbers of clusters."""
 
     takes_contexts: ClassVar[bool] = True
     n_clusters: list[int]
@@ -96,14 +97,14 @@ class ByNumber(Baseline):
         """Return the labels for ``k`` clusters, the number of iterations, and whether the method converged."""
 
 
-# -- what methods share --------------------------------------------------------------------------------------------
+# -- functions that several methods use ----------------------------------------------------------------------------
 def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
     """Return (J, D) float64 features: one row per document with its words and the columns of its count contexts.
 
     ``counts`` uses the counts directly. ``tfidf`` multiplies them by ln((1 + J) / (1 + J_d)) + 1, where J_d is the
-    number of documents with column d, and scales rows to Euclidean length 1 (scikit-learn's TfidfTransformer). We do
-    not know which features ICML14 used for the other methods of its section 4.2. The default is tfidf, with which they
-    perform better: with counts, the lengths of documents dominate.
+    number of documents with column d, and scales rows to Euclidean length 1 (scikit-learn's TfidfTransformer). ICML14
+    does not state which features the other methods of its section 4.2 used. The default is tfidf, because with counts
+    the lengths of documents dominate and the methods perform worse.
 
     Raises ValueError for a context of numbers and for an empty document.
     """
@@ -124,11 +125,11 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
 
 
 def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
-    """Return (J, D) float64 rows of length 1: the first left singular vectors of a (J, V) table times their singular
-    values.
+    """Return the (J, D) float64 coordinates of latent semantic analysis (Deerwester et al. 1990).
 
-    This is latent semantic analysis (Deerwester et al. 1990). There are ``dimension`` of them, or as many as ARPACK
-    finds: one fewer than rows, and than columns. Raises ValueError if there are none.
+    The coordinates are the first left singular vectors of the (J, V) table times their singular values, with rows
+    scaled to length 1. D is ``dimension``, but less than the numbers of rows and columns, because ARPACK cannot find
+    more. Raises ValueError if D would be 0.
     """
     from sklearn import decomposition, preprocessing
 
@@ -145,7 +146,7 @@ def weighting_of(value: Any) -> str:
 
 
 def cluster_numbers(value: Any) -> list[int]:
-    """Return a whole number of clusters, or several different ones, as a list."""
+    """Check and return ``n_clusters``, an integer or a sequence of different integers, as a list."""
     values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     numbers = [whole("n_clusters", one) for one in values]
     if not numbers or len(set(numbers)) < len(numbers):
@@ -159,7 +160,7 @@ def random_state(seed: int, purpose: str, start: int = 0) -> int:
 
 
 def load_libraries() -> None:
-    """Load the libraries that methods import when they fit, so that their loading time does not count."""
+    """Import the libraries that fits of baselines use, so that the time of a fit does not include their import."""
     for name in (
         "sklearn.cluster",
         "sklearn.decomposition",

@@ -1,4 +1,4 @@
-"""The recommended cut of the fit of another run: clusters are merged as far as the data support."""
+"""The recommended cut of the fit of another run, in which clusters are merged to the recommended number."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ def fit_baseline(
     provenance: Path,
     model: Path | None = None,
 ) -> dict[str, Any]:
-    """Fit a baseline and write its model (.npz) or assignments (.tsv). Returns the provenance.
+    """Fit a baseline, write its model (.npz) or assignments (.tsv), and return the provenance.
 
-    ``engine`` is the name of the baseline, and ``contexts`` are the contexts that it uses. If it clusters the result of
-    another run, ``model`` is the file of that run. The provenance records for each solution whether the method
-    converged. Raises ValueError if the method refuses the corpus, or a context that it does not have.
+    ``engine`` is the name of the baseline, and ``contexts`` are the contexts that it uses. If the baseline clusters the
+    result of another run, ``model`` is the file of that run. The provenance records whether each solution converged.
+    Raises ValueError if the baseline cannot fit the corpus, or if the corpus lacks a context.
     """
     baseline = make_baseline(engine, settings)
     missing = [name for name in contexts if name not in corpus.contexts]
@@ -47,7 +47,7 @@ def fit_baseline(
     load_libraries()
     with compile_seconds() as compiled:
         fitted, spent = _timed(baseline, part, seed, by)
-    if compiled:  # not the time of the fit, which is measured again
+    if compiled:  # this time includes compilation, so the fit is measured again
         fitted, spent = _timed(baseline, part, seed, by)
     about = {
         "engine": {"name": engine} | baseline.settings(),

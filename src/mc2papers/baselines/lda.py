@@ -16,10 +16,10 @@ from mc2papers.baselines.base import Baseline, Fitted, one_thread, random_state
 class LDA(Baseline):
     """Latent Dirichlet allocation (batch variational Bayes).
 
-    Leaves a :class:`~mc2core.posterior.Posterior` whose topics are the posterior means. A document's proportions are
-    its own, Dirichlet(document_prior, ..., document_prior) before its words are seen; ``left_to_right`` scores it so.
-    Clusters are the topics: each document is in its most probable one. ``marginal`` and ``icml14``, which take all
-    words of a document from one cluster, do not suit it and are not used.
+    A fit returns a :class:`~mc2core.posterior.Posterior` whose topics are posterior means. Each document has its own
+    topic proportions, with the prior Dirichlet(document_prior, ..., document_prior). The estimator ``left_to_right``
+    uses this prior. The cluster of a document is its most probable topic. The estimators ``marginal`` and ``icml14``
+    are not used, because they assume that all words of a document come from one cluster.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class LDA(Baseline):
     iterations : int in [1, inf), default 20
         Number of passes over the corpus.
     starts : int in [1, inf), default 3
-        Number of starts. The solution with the highest bound of ln p(words) is kept, because some starts leave topics
-        without words.
+        Number of starts. The solution with the highest bound of ln p(words) is kept, because some starts end with
+        topics that have no words.
     """
 
     name: ClassVar[str] = "lda"
@@ -78,8 +78,11 @@ class LDA(Baseline):
 def lda_model(
     corpus: Corpus, topic_words: np.ndarray, topic_word_prior: float, document_prior: np.ndarray, shares: np.ndarray
 ) -> Posterior:
-    """Return an LDA as a posterior, from (K, V) expected tokens, their prior, the (K,) prior and the (J, K) shares of
-    documents."""
+    """Return a fitted LDA as a posterior.
+
+    Arguments are the (K, V) expected tokens of topics and their prior, the (K,) prior of the proportions of documents,
+    and the (J, K) estimated proportions.
+    """
     k, mean = len(topic_words), shares.mean(axis=0)
     sample = Sample(
         cluster_weights=mean / mean.sum(),

@@ -16,9 +16,9 @@ from mc2papers.baselines.lda import lda_model
 class MLlibLDA(Baseline):
     """Latent Dirichlet allocation by MLlib's online variational Bayes.
 
-    Leaves a :class:`~mc2core.posterior.Posterior` as :class:`~mc2papers.baselines.lda.LDA` does; the document prior is
-    what MLlib learnt. Results depend on the threads that Spark has and on the partitions, which are therefore fixed
-    here: a local master of ``partitions`` threads. Needs Java and the extra "spark".
+    A fit returns a :class:`~mc2core.posterior.Posterior` like :class:`~mc2papers.baselines.lda.LDA`, with the document
+    prior that MLlib learns. Results depend on the numbers of Spark's threads and of partitions. Both are therefore
+    fixed: a local master has ``partitions`` threads. The method needs Java and the extra "spark".
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class MLlibLDA(Baseline):
     iterations : int in [1, inf), default 20
         Number of mini-batches.
     batch_fraction : float in (0, 1], default 0.1
-        Share of the documents in each mini-batch, drawn at random. The number of passes over the corpus is iterations
-        times this share.
+        Fraction of the documents in each mini-batch, drawn at random. The number of passes over the corpus is
+        ``iterations`` times this fraction.
     learning_offset : float in (0, inf), default 1024.0
         Offset tau_0 of the rates (tau_0 + t)**-0.51. With a smaller offset, the first mini-batches count more.
     partitions : int in [1, inf), default 2
@@ -72,8 +72,8 @@ class MLlibLDA(Baseline):
         return Fitted(lda_model(corpus, expected, self.topic_word_prior, prior, shares), self.iterations)
 
     def _run(self, corpus: Corpus, state: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (K, V) parameters of the Dirichlet posteriors of topics, the (K,) prior and the (J, K) shares of
-        documents."""
+        """Fit by MLlib; return the (K, V) Dirichlet parameters of topics, the learnt (K,) prior of the proportions of
+        documents, and the (J, K) proportions."""
         context = spark.context()
         from pyspark.ml.clustering import LDA
         from pyspark.ml.linalg import SparseVector

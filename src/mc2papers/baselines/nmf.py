@@ -1,4 +1,4 @@
-"""Non-negative matrix factorisation of the counts, a cluster for each factor."""
+"""Non-negative matrix factorisation of the counts, with one cluster per factor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mc2papers.baselines.base import ByNumber, cluster_numbers, random_state, we
 
 
 class NMF(ByNumber):
-    """Documents clustered by their largest factor: counts ~ W H with W, H >= 0, least squares, by scikit-learn.
+    """Cluster documents by their largest factor in a least-squares factorisation counts ~ W H with W, H >= 0.
 
-    A document is in the cluster of the largest entry of its row of W, after each factor's row of H was brought to
-    Euclidean length 1 (Xu, Liu and Gong, 2003): W and H are unique only up to such scales. They start from a singular
-    value decomposition, its zeros filled with small random numbers ("nndsvdar" of Boutsidis and Gallopoulos, 2008).
+    The cluster of a document is the largest entry of its row of W (Xu, Liu and Gong, 2003). First, each row of H is
+    scaled to Euclidean length 1, because W and H are unique only up to the scales of factors. The start is a singular
+    value decomposition with zeros replaced by small random numbers ("nndsvdar" of Boutsidis and Gallopoulos, 2008).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class NMF(ByNumber):
     max_iterations : int in [1, inf), default 500
         Largest number of iterations of coordinate descent.
     tolerance : float in (0, inf), default 0.001
-        The descent stops if an iteration changes the factors by less than this share of the change in the first one.
+        The descent stops if the change of the factors is less than this fraction of the change in the first iteration.
     """
 
     name: ClassVar[str] = "nmf"

@@ -1,4 +1,4 @@
-"""Registry of the baselines: each has the name that configuration files use."""
+"""Registry of the baselines by their names in configuration files."""
 
 from __future__ import annotations
 

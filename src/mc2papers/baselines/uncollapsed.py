@@ -41,15 +41,15 @@ from mc2core.models import Mixture, Model
 
 _WORD_BLOCK = 4096
 _DOCUMENT_BLOCK = 1000
-_MIN_TOTAL = 1e-290  # values that underflowed are far below the rounding error of a larger sum
+_MIN_TOTAL = 1e-290  # for a larger sum, terms that underflowed are far below its rounding error
 
 
 @inner_kernel
 def draw_parameters(key, first, last, indptr, clusters, counts, topic_word_prior, logs, totals):
     """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
 
-    ``indptr``, ``clusters``, ``counts``: n_kd as CSR with a row for each word; the variates are added to (K,) float64
-    ``totals``.
+    ``indptr``, ``clusters`` and ``counts`` are n_kd in CSR form, with one row per word. The Gamma variates are also
+    added to (K,) float64 ``totals``.
     """
     stream = np.zeros(2, np.uint64)
     row = np.empty(totals.size)
@@ -75,9 +75,10 @@ def draw_precisions(key, n_words, topic_word_prior, rate_prior, n_k, mass, squar
 
 @inner_kernel
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
-    """Draw the means of Gaussian clusters, as :func:`draw_parameters`, and add their squares to ``totals``.
+    """Draw the means of Gaussian clusters into ``means``, and add their squares to ``totals``.
 
-    ``strength`` (K,): a + n_k, so that a mean is N(n_kd / strength, 1 / (strength precision)).
+    Other arguments are as in :func:`draw_parameters`. ``strength`` (K,) is a + n_k, so a mean has the distribution
+    N(n_kd / strength, 1 / (strength precision)).
     """
     stream = np.zeros(2, np.uint64)
     row = np.empty(totals.size)
@@ -94,7 +95,7 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
 
 @inner_kernel
 def log_total(logs, totals, k):
-    """Return ln of the sum over words of exp(logs[:, k]). It is ln ``totals[k]`` unless this has underflowed.
+    """Return ln of the sum over words of exp(logs[:, k]), which is ln ``totals[k]`` unless the total has underflowed.
 
     With small word priors, all parameters of an empty cluster may underflow in float64.
     """
@@ -113,7 +114,7 @@ def log_total(logs, totals, k):
 def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precision, totals, head, slope):
     """Draw cluster weights, and compute (K,) float64 ``head`` and ``slope``, the arguments of :func:`assign`.
 
-    ``logs`` (V, K) float32: the parameters drawn, of which ``totals`` are the sums.
+    ``logs`` (V, K) float32 are the drawn parameters; ``totals`` are their sums.
     """
     stream = np.zeros(2, np.uint64)
     for k in range(n_k.size):
@@ -133,8 +134,8 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precisio
 def assign(key, first, last, documents, head, slope, factor, parameters, cluster):
     """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters.
 
-    A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k]. Returns how
-    many moved, or -1 - j where document j has scores that are not finite.
+    The score of document j is head[k] + mass_j slope[k] + factor[k] * (sum over its words of x_d parameters[d, k]).
+    Returns the number of documents that moved, or -1 - j if document j has scores that are not finite.
     """
     indptr, words, counts, document_mass = documents
     stream = np.zeros(2, np.uint64)
@@ -160,12 +161,12 @@ def assign(key, first, last, documents, head, slope, factor, parameters, cluster
 
 
 class UncollapsedState(MixtureState):
-    """Assignments, and room for the parameters, which every sweep draws again.
+    """Assignments of documents, and memory for the parameters, which every sweep draws again.
 
     Attributes
     ----------
     documents : DocumentCells
-    parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
+    parameters : (V, K) float32 parameters of the last sweep: ln of Gamma variates, or means of Gaussian clusters
     """
 
     def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
@@ -192,14 +193,14 @@ class UncollapsedState(MixtureState):
         return cells
 
     def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return documents (int64), mass and squares (float64) of each cluster, (K,) each."""
+        """Return three (K,) arrays: number of documents (int64), mass and sum of squares (float64) of each cluster."""
         n_clusters = self.settings.n_clusters
         mass = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
         squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
         return self.sizes, mass, squares
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Draw weights and parameters, then all assignments; otherwise as :meth:`MixtureState.sweep`."""
+        """Draw weights and parameters, and then all assignments; arguments are as in :meth:`MixtureState.sweep`."""
         settings, cells = self.settings, self._cells()
         by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
         n_k, mass, squares = self._sizes(cells)
@@ -252,7 +253,7 @@ class Uncollapsed(MixtureEngine):
     Parameters
     ----------
     threads : int in [1, inf), default 1
-        Share a sweep; never change a result.
+        Number of threads that share a sweep; it never changes a result.
 
     Raises
     ------

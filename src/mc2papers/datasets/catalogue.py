@@ -1,8 +1,8 @@
-"""The datasets of the papers by name: where each comes from, and the folder a workflow keeps it in.
+"""The datasets of the papers by name, with their readers and simulators.
 
-A dataset folder holds ``train`` and ``test`` (each a saved :class:`mc2core.Corpus`; no ``test`` where nothing is held
-out), ``truth.npz`` for simulated data, ``source.json`` and ``datasheet.md``. Numeric contexts are standardised on the
-train part.
+The folder of a dataset contains ``train`` and ``test`` (saved :class:`mc2core.Corpus`), ``source.json`` and
+``datasheet.md``, and ``truth.npz`` for simulated data. There is no ``test`` if no documents are held out. Numeric
+contexts are standardised on the train part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mc2papers.datasets.simulated.truth import Truth
 Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]
 
-#: possible sources of a corpus: simulated; the dataset's own files, all or a part; files of the user
+#: possible sources of a corpus: simulated, all files of the dataset, a part of these files, files of the user
 SOURCES = ("simulated", "real", "real excerpt", "own")
 #: paths of files in the folder of a dataset, for :func:`prepare` and Snakemake
 DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|datasheet\.md|\.snakemake_timestamp"
@@ -41,14 +41,14 @@ DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|data
 
 @dataclass(frozen=True)
 class Dataset:
-    """How to get a dataset. Its title and simulator are in ORIGINS.
+    """Simulator and reader of a dataset. The title of the dataset is in ORIGINS.
 
-    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
-        None where there is nothing to draw.
+    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, where truth is None if the labels are the whole
+        truth. None if there is no simulator.
     read : ``read(files, seed, **settings) -> Reading``; None if there is no real source.
-    roles : of ``files``, those that must be there. Shards are made by the workflow only.
+    roles : required roles of input files. Only the workflow makes files of the role "shards".
     drawn : contexts of a simulated corpus: ``{name: "number" or "bag"}``.
-    given : those of a corpus that is read, by the settings of its reader.
+    given : function from the settings of the reader to the contexts of the corpus that it reads.
     """
 
     simulate: Simulator | None = None
@@ -90,7 +90,7 @@ def _read_usage(files: Files, seed: int) -> Reading:
 
 
 def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Reader:
-    """A reader of one fixed half of a labelled corpus; ``read`` takes the paths in the order of their names."""
+    """Return a reader of one fixed half of a labelled corpus; ``read`` takes the paths in the order of their names."""
 
     def read_half(files: Files, seed: int, half: str = "report") -> Reading:
         if len(files["files"]) != n_files:
@@ -110,7 +110,7 @@ def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Read
 
 
 def _views(context: str, words: int, names: int) -> Dataset:
-    """A dataset of :mod:`mc2papers.datasets.collections.multiview`."""
+    """Return a dataset of :mod:`mc2papers.datasets.collections.multiview`."""
 
     def read(files: Files, seed: int) -> Reading:
         return Reading(multiview.read(files["files"][0], context, words, names))
@@ -119,7 +119,7 @@ def _views(context: str, words: int, names: int) -> Dataset:
 
 
 def _table(**layout: Any) -> Dataset:
-    """A dataset in one file that is read with these settings of ``mc2 import``."""
+    """Return a dataset in one file, which is read with these settings of ``mc2 import``."""
 
     def read(files: Files, seed: int) -> Reading:
         return _read_own(files, seed, **layout)
@@ -133,7 +133,7 @@ def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
 
 
 def _folder_of(files: Files) -> Path:
-    """The folder that is the source: itself, or the one its files lie in."""
+    """Return the source folder: the first path if it is a folder, otherwise the folder that contains it."""
     path = files["files"][0]
     return path if path.is_dir() else path.parent
 
@@ -202,23 +202,24 @@ def prepare(
     files: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
     paper: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Read or draw a dataset, split it, standardise its numbers, and write its folder; returns ``source.json``.
+    """Read or simulate a dataset, split it, standardise its numbers, and write its folder; return ``source.json``.
 
-    A dataset with an official split (a column "part" in ``documents``) keeps it, unless nothing is held out.
+    If a dataset has an official split (a column "part" in ``documents``) and ``test_size`` is not 0, this split is
+    used.
 
     Parameters
     ----------
-    source : one of SOURCES: "simulated" is drawn with ``seed`` and ``settings``, any other is read from ``files``.
-    seed : also of the split.
-    test_size : share of the documents held out; 0 keeps all for training.
-    settings : of the simulator or the reader; those of the other one are left aside.
+    source : one of SOURCES. "simulated" is drawn with ``seed`` and ``settings``; other sources are read from ``files``.
+    seed : seed of the simulation and of the split.
+    test_size : fraction of the documents that are held out; with 0, there is no test part.
+    settings : settings of the simulator and the reader; only the settings of the chosen one are used.
     files : input files by role.
     paper : table of the paper's counts for the datasheet (:func:`mc2core.corpus.datasheet.read_paper_counts`).
 
     Raises
     ------
     ValueError
-        If the dataset, source or setting is unknown, if the folder has anything else than a dataset, if there is no
+        If the dataset, source or setting is unknown, if the folder contains other files than a dataset, if there is no
         reader or simulator for the source, or if the reader finds an error.
     """
     dataset = _dataset(name)
@@ -283,22 +284,22 @@ def prepare(
 
 
 def contexts_of(name: str, corpus: Mapping[str, Any]) -> dict[str, str]:
-    """Contexts that a dataset will have, ``{name: "number" or "bag"}``, known before anything is read or drawn.
+    """Return the contexts that a dataset will have, ``{name: "number" or "bag"}``, without reading or drawing it.
 
-    corpus : its ``source`` and the settings of its reader, as a configuration holds them. ValueError for no dataset.
+    corpus : ``source`` and settings of the reader, as in a configuration. Raises ValueError for an unknown dataset.
     """
     dataset = _dataset(name)
     return dict(dataset.drawn) if corpus["source"] == "simulated" else dataset.given(corpus)
 
 
 def known_settings(name: str) -> set[str]:
-    """Names of the settings that the simulator or the reader of a dataset takes. Raises ValueError for no dataset."""
+    """Return the names of all settings of the simulator and the reader. Raises ValueError for an unknown dataset."""
     dataset = _dataset(name)
     return _keywords(dataset.simulate) | _keywords(dataset.read)
 
 
 def _settings_of(name: str, dataset: Dataset, source: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that the source takes; ValueError for one that neither simulator nor reader of the dataset has."""
+    """Return the settings that the source uses. Raises ValueError if neither simulator nor reader has a setting."""
     known = known_settings(name)
     for setting in settings:
         if setting not in known:
@@ -316,12 +317,12 @@ def _keywords(make: Callable[..., Any] | None) -> set[str]:
 
 
 def _source_names(paths: Mapping[str, Sequence[Path]], reading: Reading) -> list[str]:
-    """Names of the files that the data came from; those behind shards, not the shards."""
+    """Return the names of the files from which the data come; for shards, the files from which the shards were made."""
     return [*reading.files, *(file.name for role, listed in paths.items() if role != "shards" for file in listed)]
 
 
 def _say_source(about: Mapping[str, Any], reading: Reading) -> str:
-    """The datasheet's line on where the data came from."""
+    """Return the line of the datasheet on the source of the data."""
     if about["source"] == "simulated":
         return describe(about) or "drawn as the paper says"
     many = len(reading.files)

@@ -18,12 +18,12 @@ LAWS = {"mc2": MC2, "correlated": CORRELATED}
 
 @dataclass(frozen=True)
 class Origin:
-    """Name of a dataset, and model of its simulator.
+    """Title of a dataset, and model of its simulator.
 
     title : name in figures and tables.
-    model : model of the simulator if the configuration names none; "" if the dataset is not simulated.
-    by_paper : whether the paper itself simulates the data, so that "simulated" does not weaken its claims.
-    in_papers : whether a paper reports results on it.
+    model : default model of the simulator; "" if the dataset is not simulated.
+    by_paper : whether the paper itself simulates the data, so that simulated data can test its claims.
+    in_papers : whether a paper reports results on the dataset.
     """
 
     title: str
@@ -34,14 +34,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class Data:
-    """Data behind numbers.
+    """Kind of the data on which a claim is judged.
 
     label : "real", "real excerpt", "real, of no paper", "own", "drawn as in the paper (MC2)", "simulated (MC2)".
-    is_papers : whether they are the paper's: real and complete, or drawn as the paper draws them.
-    owner : the model from which the data were drawn instead of real data, so that a claim in its favour is circular; ""
-        for real data, and for data that the paper draws itself.
+    is_papers : whether the data are the paper's data: real and complete, or drawn as in the paper.
+    owner : model from which the data were simulated in place of real data; a claim in favour of this model is circular.
+        "" for real data, and for data that the paper itself simulates.
     size, limits : data and computation behind a verdict, and its limits (:func:`mc2papers.report.extent.said`).
-    per_class : documents per class, on average, if claims on them are judged by their classes; else infinite.
+    per_class : mean number of documents per class if claims are judged by the classes; otherwise infinite.
     """
 
     label: str
@@ -62,7 +62,7 @@ ORIGINS = {
     "aua": Origin("AUA", MC2),
     "w100": Origin("W100", MIXTURE),
     "w1000": Origin("W1000", MIXTURE),
-    # not a dataset of a configuration: corpora for the times of NIPS12 table 1, drawn for each number of clusters
+    # not a dataset of a configuration: corpora for the times of NIPS12 table 1, one per number of clusters
     "articles": Origin("simulated articles", MIXTURE),
     "labelme": Origin("LabelMe", in_papers=False),
     "uiucsports": Origin("UIUC-Sports", in_papers=False),
@@ -79,16 +79,15 @@ ORIGINS = {
 
 
 def model_of(dataset: str, corpus: Mapping[str, Any]) -> str:
-    """Return the model of a simulated corpus; ``corpus`` is its entry in the configuration."""
+    """Return the model from which a simulated corpus is drawn; ``corpus`` is its entry in the configuration."""
     return LAWS[corpus["drawn_from"]] if "drawn_from" in corpus else ORIGINS[dataset].model
 
 
 def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
-    """Return the kind of data of a dataset (of ORIGINS).
+    """Return the kind of data of a dataset of ORIGINS.
 
-    corpus : its entry in the configuration: ``source`` (of :data:`mc2papers.datasets.catalogue.SOURCES`) and, if it can
-    be drawn in
-        several ways, ``drawn_from``.
+    corpus : entry of the dataset in the configuration, with ``source``
+        (of :data:`mc2papers.datasets.catalogue.SOURCES`) and perhaps ``drawn_from``.
     """
     origin = ORIGINS[dataset]
     if corpus["source"] != "simulated":

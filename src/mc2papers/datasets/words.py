@@ -1,4 +1,4 @@
-"""Counts of the words of many texts."""
+"""Count the words of many texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mc2core.corpus.building.counts import CountsBuilder
 
 
 def count_words(texts: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]]:
-    """Count the words of each text: ((J, A) int32 counts, the A distinct words in alphabetical order)."""
+    """Return (J, A) int32 counts of the words of each text, and the A distinct words in alphabetical order."""
     builder = CountsBuilder()
     for words in texts:
         builder.add(Counter(words))

@@ -1,4 +1,4 @@
-"""Choices that a paper does not print: which they are, and charts with a row per choice and a panel per measure."""
+"""Find the choices that a paper does not print, and draw charts with one row per choice and one panel per measure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OPEN = frozenset(
 
 
 def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, list[str]]:
-    """Return the open choices of the paper: methods that differ from another method only in the settings in OPEN.
+    """Return the open choices of the paper: methods that differ from the method ``first`` only in the settings in OPEN.
 
-    Runs with other contexts and the same settings belong to one choice, which is called as its first run.
+    Runs that differ only in their contexts belong to the same choice, which has the name of its first run.
 
     Parameters
     ----------
-    runs : of :func:`mc2papers.configuration.read_experiments`
-    first : method with the default choice, which is none of them; without its run, there are none
+    runs : see :func:`mc2papers.configuration.read_experiments`
+    first : method with the default choice, which is not an open choice; without its run, the result is empty
 
     Returns
     -------
@@ -49,16 +49,16 @@ def open_choices(runs: Sequence[Mapping[str, Any]], first: str) -> dict[str, lis
 
 @dataclass(frozen=True)
 class Panel:
-    """A measure of each choice.
+    """A panel that shows one measure of all choices.
 
     Attributes
     ----------
-    label : of the axis
-    column : of the table; rows without a value have no point
-    hollow : another column on the same axis, drawn hollow; "" for none
-    printed : the paper's value; None for none
+    label : label of the axis
+    column : column of the table; rows without a value have no point
+    hollow : another column on the same axis, drawn with hollow points; "" for none
+    printed : value that the paper prints; None for none
     is_log : whether the axis is logarithmic
-    is_count : whether the axis has whole numbers only
+    is_count : whether the axis has only integers
     """
 
     label: str
@@ -70,12 +70,12 @@ class Panel:
 
 
 def draw_choices(axes: Sequence[Any], table: pd.DataFrame, panels: Sequence[Panel], colours: Sequence[str]) -> None:
-    """Draw a dot per choice in each panel, with bars of one sd; the first row is marked by a line in each panel.
+    """Draw one dot per choice in each panel, with bars of one sd; a line in each panel marks the first row.
 
     Parameters
     ----------
-    axes : one per panel, of one row of a figure with a shared vertical axis
-    table : column ``choice``, and columns of the panels, each with its sd (``_sd``) if there is one
+    axes : one per panel, side by side with a shared vertical axis
+    table : column ``choice``, and the columns of the panels with their sds (suffix ``_sd``) if there are sds
     colours : one per row
     """
     from matplotlib.ticker import MaxNLocator

@@ -1,4 +1,4 @@
-"""ICML14 figure 3: one document cluster seen through its authors, its papers and its topics."""
+"""ICML14 figure 3: authors, papers and topics of one cluster of documents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def describe(
 ) -> pd.DataFrame:
     """Return the largest cluster as a table: part (author, document, topic), rank, text, value.
 
-    Authors come with their probability, topics with their share of the cluster's tokens (value) and their likeliest
-    words (text), documents with the year (0 where unknown). The documents are those whose words, per token, favour the
-    cluster most over the second best one.
+    The value of an author is the probability. The value of a topic is its share of the cluster's tokens, and its text
+    has the likeliest words. The value of a document is its year (0 if unknown). Documents are ranked by the log
+    likelihood of their words in this cluster minus the log likelihood in the best other cluster, per token.
 
     Raises ValueError if the model was not fitted on ``corpus``.
     """
@@ -38,7 +38,7 @@ def describe(
     part = corpus.subset(members)
     log_p = mixture.log_likelihood_of_clusters(part, sample)
     others = np.delete(log_p, cluster, axis=1).max(axis=1, initial=-np.inf)
-    # a lone cluster has no rival; its documents then rank by their own likelihood
+    # if there is only one cluster, documents are ranked by their likelihood
     lead = log_p[:, cluster] - (others if sample.n_clusters > 1 else 0.0)
     typical = np.argsort(-lead / np.maximum(part.document_lengths, 1), kind="stable")[:n_documents]
     titles = part.documents["title"].to_numpy() if "title" in part.documents else members

@@ -17,16 +17,16 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.report import palette, style
 from mc2papers.report.claims import REPRODUCED, Claim, judge, mean_of, unmet
 
-#: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
+#: minimum number of documents of a drawn cluster; fewer documents do not form a group of points
 MIN_DOCUMENTS = 5
-#: neighbours of a document on the map that are looked at, and the share of them that counts as separated
+#: number of neighbours of a document on the map, and fraction of them in its cluster that counts as separated
 NEIGHBOURS = 10
 SEPARATED = 0.9
 _PERPLEXITY = 30.0
 
 
 def largest_clusters(model: Posterior) -> np.ndarray:
-    """Return the clusters with at least MIN_DOCUMENTS documents in the consensus, (n,) int, largest first."""
+    """Return the (n,) clusters with at least MIN_DOCUMENTS documents in the consensus, the largest first."""
     sizes = np.bincount(model.cluster)
     return np.argsort(-sizes, kind="stable")[: int((sizes >= MIN_DOCUMENTS).sum())]
 
@@ -34,13 +34,13 @@ def largest_clusters(model: Posterior) -> np.ndarray:
 def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
     """Return the documents of the largest clusters of each fit, one row per document.
 
-    Fits with fewer than ``n_clusters`` clusters of at least MIN_DOCUMENTS documents are left out. The columns are
+    Fits with fewer than ``n_clusters`` clusters of at least MIN_DOCUMENTS documents are omitted. The columns are
     document, seed (of the fit), cluster (1 is the largest), class, x, y and drawn.
 
-    The positions are computed from the data, not from the model: from words and counts of all contexts, as tf-idf of
-    length 1 (:func:`mc2papers.baselines.base.features`). x and y are t-SNE's (van der Maaten and Hinton, 2008) with
-    perplexity 30, or a third of the documents if that is less. ``drawn`` marks the fit with the most such clusters; of
-    equal ones, the first.
+    The positions x and y do not depend on the model. They are computed by t-SNE (van der Maaten and Hinton, 2008) from
+    tf-idf vectors of words and of all context counts (:func:`mc2papers.baselines.base.features`). The perplexity of
+    t-SNE is 30, or a third of the number of documents if this is less. ``drawn`` marks the fit with the most clusters
+    of at least MIN_DOCUMENTS documents, or the first of several such fits.
 
     Raises
     ------
@@ -89,10 +89,10 @@ def _plane(table: np.ndarray) -> np.ndarray:
 
 
 def neighbours_alike(table: pd.DataFrame, by: str = "cluster") -> pd.Series:
-    """Return the share of each document's nearest neighbours on the map that are in its cluster (or class).
+    """Return, for each document, the fraction of its nearest neighbours on the map that are in its cluster (or class).
 
-    There are NEIGHBOURS nearest neighbours, or fewer if the smallest cluster has fewer other documents, so that 1 can
-    be reached.
+    The number of neighbours is NEIGHBOURS, or less if the smallest cluster is smaller. A fraction of 1 is therefore
+    possible for each document.
     """
     from scipy.spatial import cKDTree
 
@@ -100,17 +100,16 @@ def neighbours_alike(table: pd.DataFrame, by: str = "cluster") -> pd.Series:
     values = table[by].to_numpy()
     _, nearest = cKDTree(table[["x", "y"]]).query(table[["x", "y"]], n + 1)
     itself = nearest == np.arange(len(table))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # documents on one point: drop the last instead
+    itself[~itself.any(axis=1), -1] = True  # if many documents are at one point, the last neighbour is dropped instead
     others = nearest[~itself].reshape(len(table), n)
     return pd.Series((values[others] == values[:, None]).mean(axis=1), index=table.index)
 
 
 def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
-    """Judge whether clusters are separated: on average, a share SEPARATED of a document's neighbours is in its cluster,
-    over the maps of all fits.
+    """Judge whether clusters are separated on the maps of all fits.
 
-    If the classes are not separated either, the maps do not show true groups, and there is no verdict against the
-    clusters.
+    Clusters are separated if, on average, the fraction SEPARATED of a document's neighbours is in its cluster. If the
+    classes are not separated either, the maps do not show true groups, and there is no verdict against the clusters.
     """
     means, of_class = (
         {seed: neighbours_alike(one, by).mean() for seed, one in table.groupby("seed")} for by in ("cluster", "class")
@@ -141,8 +140,8 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
 def draw(table: pd.DataFrame, source: str, n_documents: int) -> Figure:
     """Draw the map of the chosen fit twice, coloured by cluster and by class.
 
-    The legend of classes has all classes of the corpus, with the number of images drawn. ``n_documents`` is the number
-    of images that were fitted.
+    The legend has all classes of the corpus with their numbers of drawn images. ``n_documents`` is the number of images
+    that were fitted.
     """
     table = table[table["drawn"]]
     figure = style.new_figure(7.4, 4.9)
@@ -160,7 +159,7 @@ def draw(table: pd.DataFrame, source: str, n_documents: int) -> Figure:
 
 
 def _natural(name: str) -> tuple[str, int, str]:
-    """Sort "class 2" before "class 10"."""
+    """Return a sort key with which "class 2" comes before "class 10"."""
     head = name.rstrip("0123456789")
     return head, int(name[len(head) :] or 0), name
 
@@ -168,7 +167,7 @@ def _natural(name: str) -> tuple[str, int, str]:
 def _scatter(ax: Axes, table: pd.DataFrame, by: str, labels: Mapping[Any, str], colours: Sequence[str]) -> None:
     for place, (value, label) in enumerate(labels.items()):
         here = table[table[by] == value]
-        # neighbours in the legend differ by shape as well, for eyes that see few colours
+        # neighbours in the legend also have different shapes, for readers who cannot distinguish the colours
         marker, colour = palette.MARKERS[place % len(palette.MARKERS)], colours[place % len(colours)]
         ax.scatter(here["x"], here["y"], s=20, marker=marker, color=colour, edgecolor="white", lw=0.3, label=label)
     ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")

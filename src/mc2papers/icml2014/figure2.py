@@ -1,4 +1,4 @@
-"""ICML 2014 figure 2: the letters found."""
+"""ICML 2014 figure 2: letters that each method finds."""
 
 from __future__ import annotations
 

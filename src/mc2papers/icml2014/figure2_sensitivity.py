@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mc2papers.datasets.simulated.truth import Truth
 
 
-#: the row from which each other one differs in what it names
+#: the first row; every other row differs from it only in the choice in its name
 FIRST = "as in figure 2: 20 clusters, 20 topics, v ~ Gamma(1, 1)"
-#: methods of rows that figure 2 shows as well
+#: names of rows whose fits figure 2 also shows, by method
 _TITLES = {"MC2": FIRST, "MC2, interleaved (ours)": "interleaved kernel (ours)"}
 
 
@@ -39,9 +39,9 @@ def sensitivity_table(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -
 
     Returns
     -------
-    columns choice, fits, right_k (fits whose last sample has as many clusters as there are words), share_right_k (their
-    share), and mean and sd over fits of clusters, large_clusters (at least 3 % of the documents), topics, letters
-    (found) and nmi; letters_most.
+    columns choice, fits, right_k (number of fits whose last sample has one cluster per word), share_right_k (their
+    fraction), and mean and sd over fits of clusters, large_clusters (at least 3 % of the documents), topics, letters
+    (found) and nmi; letters_most is the maximum of letters.
     """
     from mc2core.posterior import clustering
     from mc2papers.icml2014 import letters
@@ -62,7 +62,7 @@ def sensitivity_table(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -
 
 
 def conclude(table: pd.DataFrame, n_clusters: int, n_letters: int) -> str:
-    """Draw the conclusion from the table: which choices find the clusters, and which the letters."""
+    """State the conclusion: which choices find the clusters, and which choices find the letters."""
     fits, first = int(table["fits"].iloc[0]), table.iloc[0]
     often = table[2 * table["right_k"] > table["fits"]]
     which = f" ({'; '.join(often['choice'])})" if len(often) else ""
@@ -77,7 +77,7 @@ def conclude(table: pd.DataFrame, n_clusters: int, n_letters: int) -> str:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Format the table for people."""
+    """Format the table as text."""
     return pd.DataFrame(
         [
             {
@@ -96,7 +96,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, n_clusters: int, n_letters: int) -> Figure:
-    """Draw a row per choice: share of fits with the right K, large clusters, letters found, NMI."""
+    """Draw one row per choice: fraction of fits with the right K, large clusters, letters found, and NMI."""
     from mc2papers.icml2014.choices import Panel, draw_choices
     from mc2papers.report import palette, style
 

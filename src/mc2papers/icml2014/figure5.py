@@ -1,4 +1,4 @@
-"""ICML 2014 figure 5: agreement of clusters with classes, of MC2 and of the methods it is compared with."""
+"""ICML 2014 figure 5: agreement of clusters with classes, for MC2 and the methods that the paper compares it with."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ def _build(files: Files, options: Options) -> Built:
 
 def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
     figure = configuration.config["figure7"]
-    length, limits = said_sweeps({figure["iterations"]}, None)  # the paper prints no length of these chains
+    length, limits = said_sweeps(
+        {figure["iterations"]}, None
+    )  # the paper does not print the number of sweeps of these chains
     least, most = (end(figure["n_documents"] + [figure["fixed_n_documents"]]) for end in (min, max))
     return {
         "letters": {

@@ -24,35 +24,35 @@ from mc2papers.report import palette, style
 from mc2papers.report.claims import OURS, PAPERS_OWN, Claim, difference, judge, share_of, unmet
 
 CONTEXT = "number"
-_MAX_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
+_MAX_EXTRA = 4  # number of drawn topics that match no letter; the label of the row has the number of all topics
 _MAX_CLUSTERS = 6
-#: ends of the scales: a pixel's probability in a topic, a topic's share of a cluster
+#: darkest values of the colour scales: probability of a pixel in a topic, proportion of a topic in a cluster
 _DARKEST_PIXEL, _DARKEST_SHARE = 0.12, 0.4
-#: a cluster is large if it has at least this share of the documents; the others are strays of a few
+#: a cluster is large if it has at least this fraction of the documents; other clusters have only a few documents
 LARGE = 0.03
-#: smallest share of documents in the cluster of their word, and smallest overlap of the densities of contexts, for the
-#: paper's "identifies the 4 clusters" and "almost identical"; both are our choices
+#: thresholds for the paper's "identifies the 4 clusters" (fraction of documents in the cluster of their word) and
+#: "almost identical" (overlap of the densities of contexts); both are our choices
 IDENTIFIED, ALMOST = 0.95, 0.9
-#: letters that the paper says these methods cannot distinguish: their images share most pixels
+#: letters that LDA and HDP cannot distinguish, according to the paper: their images share most pixels
 PAIRS = (("M", "N"), ("I", "T"))
 RIVALS = "LDA", "HDP"
 
 
 def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: int) -> tuple[Figure, pd.DataFrame]:
-    """Draw the figure, and return it with a table of each number drawn (with the columns of :func:`_long`).
+    """Draw the figure, and return it with a table of the drawn numbers (columns as in :func:`_long`).
 
     Parameters
     ----------
-    corpus : the letters that were fitted; numeric context ``number``, labels are the words.
-    models : ``{method: model}``, one row of letters each below the truth. Clusters and contexts are drawn only for MC2,
-        the printed variant first.
-    seeds : total number of fits; the figure shows the first.
+    corpus : the fitted letters data, with the numeric context ``number`` and words as labels.
+    models : ``{method: model}``. Each method has one row of letters below the true letters. Clusters and contexts are
+        drawn only for variants of MC2, the printed variant first.
+    seeds : number of fits per method; the figure shows the first.
     """
     for model in models.values():
         model.check_corpus(corpus)
     names = list(bitmaps())
-    height = 0.35 + 1.75 * (1 + len(models))  # two rows of images each
-    ours = sorted((title for title in models if title.startswith(MC2)), key=len)  # as printed first
+    height = 0.35 + 1.75 * (1 + len(models))  # two rows of images per method
+    ours = sorted((title for title in models if title.startswith(MC2)), key=len)  # the printed variant first
     figure = style.new_figure(7.4, height + 2.5 * len(ours))
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.5 * len(ours)])
     images, below = parts
@@ -93,7 +93,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         words = match_clusters(corpus, model)
         clusters = np.array(list(words), dtype=np.int64)[:_MAX_CLUSTERS]
         shares = _columns(model.topic_given_cluster[clusters], order)
-        # the share of all other topics is one column
+        # the last column is the proportion of all other topics together
         shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
         called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
         rows = [f"{name} {model.cluster_weights[k]:.0%}" for name, k in zip(called, clusters, strict=True)]
@@ -109,12 +109,11 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
 
 
 def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
-    """Match clusters of the representative sample to the words that the documents were drawn from.
+    """Match clusters of the representative sample to the words from which the documents were drawn.
 
-    Returns the clusters in the order of the words, each with its word; further clusters come after them with "",
-    heaviest first.
-
-    Words and clusters are matched one to one so that as many documents as possible are in their word's cluster.
+    Words and clusters are matched one to one such that as many documents as possible are in the cluster of their word.
+    The result has the matched clusters with their words, in the order of the words. The other clusters follow with "",
+    the heaviest first.
     """
     sample = model.representative
     together = np.zeros((len(WORDS), sample.n_clusters))
@@ -125,8 +124,10 @@ def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
 
 
 def _order(truth: Truth, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return found topics in the order of the true ones they match (-1: none), then the others, heaviest first; and
-    distances."""
+    """Return found topics in the order of their matched true topics (-1 for no match), and the distances.
+
+    The other found topics follow, the heaviest first.
+    """
     match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
     share = model.cluster_weights @ model.topic_given_cluster
     rest = [topic for topic in np.argsort(-share, kind="stable") if topic not in match]
@@ -190,7 +191,7 @@ def _draw_densities(
     for name, density, colour in zip(named, found, palette.CLUSTERS, strict=False):
         ax.plot(grid, density, color=colour, label=name)
     ax.set(title=f"Contexts: {method}", xlabel="number", ylabel="density")
-    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend above the data
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # space for the legend above the data
     ax.legend(fontsize=6, handlelength=1.2, ncols=2, loc="upper center", columnspacing=1.0)
     items = [f"truth {word}" for word in WORDS] + [f"cluster {name}" for name in named]
     return _long(
@@ -199,17 +200,17 @@ def _draw_densities(
 
 
 def sizes(model: Posterior) -> tuple[int, int]:
-    """Return the number of clusters of the representative sample, and of those with at least LARGE of the documents."""
+    """Return the number of clusters of the representative sample, and the number of large clusters (LARGE)."""
     counts = np.bincount(model.representative.cluster, minlength=model.representative.n_clusters)
     return len(counts), int((counts >= LARGE * counts.sum()).sum())
 
 
 def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) -> str:
-    """Return whether topics separate two letters.
+    """Return "apart", "mixed up" or "not found" for two letters.
 
-    Topics are matched one to one to all letters. "apart": each of the two letters has a topic within FOUND_WITHIN that
-    is nearer to it than to the average of the two. "mixed up": they are not apart, and a topic within FOUND_WITHIN of
-    the average is nearer to the average than to either letter. "not found": otherwise.
+    Topics are matched one to one to all letters. The letters are apart if each of them has a topic within FOUND_WITHIN
+    that is nearer to the letter than to the average of both letters. Otherwise, they are mixed up if a topic within
+    FOUND_WITHIN of the average is nearer to the average than to either letter.
 
     Parameters
     ----------
@@ -229,13 +230,12 @@ def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) ->
 
 
 def judge_rivals(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> list[Claim]:
-    """Judge the paper's claims on LDA and HDP: they recover the letters less well than MC2, in particular the letters
-    of PAIRS.
+    """Judge the paper's claims that LDA and HDP recover the letters, in particular those in PAIRS, less well than MC2.
 
-    The measure is the mean distance of the letters from their matched topics. It can be judged even if no method
+    The measure is the mean distance of the letters from their matched topics. A verdict is possible even if no method
     recovers a letter.
 
-    models : the fits of each method, by seed
+    models : fits of each method, in the order of seeds
     """
     names, n_letters = list(bitmaps()), len(truth.word_given_topic)
     texts = (
@@ -275,10 +275,9 @@ def letters_found(truth: Truth, model: Posterior) -> int:
 def judge_recovery(
     corpus: Corpus, truth: Truth, models: Sequence[Posterior], sweeps: int, method: str = MC2
 ) -> list[Claim]:
-    """Judge the paper's claims on MC2 by the majority of fits: number of clusters, their documents and contexts, and
-    the letters.
+    """Judge the paper's claims on the clusters and the letters that MC2 finds, by the majority of fits.
 
-    method : name of the fits; claims on methods other than the paper's begin with it.
+    method : name of the method; claims on methods other than the paper's begin with this name.
     """
     whose, prefix = (PAPERS_OWN, "") if method == MC2 else (OURS, f"{method}: ")
     n_clusters, n_letters = len(truth.cluster_weights), len(truth.word_given_topic)
@@ -287,7 +286,7 @@ def judge_recovery(
     shares = [share_in_own(corpus, model) for model in models]
     overlaps = [context_overlap(corpus, truth, model) for model in models]
     topics = ", ".join(str(model.representative.n_topics) for model in models)
-    # claim, short name of the outcome, whether each fit has it, our numbers
+    # claim, short name of the outcome, whether each fit has this outcome, our numbers
     recovered: list[tuple[str, str, list[bool], str]] = [
         (
             f"{sweeps} sweeps find exactly {n_clusters} clusters",
@@ -328,16 +327,16 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def share_in_own(corpus: Corpus, model: Posterior) -> float:
-    """Return the share of documents that are in the cluster of their word."""
+    """Return the fraction of documents that are in the cluster of their word."""
     named = {word: k for k, word in match_clusters(corpus, model).items() if word}
     own = np.array([named.get(word.capitalize(), -1) for word in WORDS])
     return float((own[np.asarray(corpus.labels)] == model.representative.cluster).mean())
 
 
 def context_overlap(corpus: Corpus, truth: Truth, model: Posterior) -> float:
-    """Return the smallest overlap, over the words, of the density of the context in a word's cluster with the truth.
+    """Return the overlap of the estimated and the true density of the context, for the word with the smallest overlap.
 
-    It is 0 if a word has no cluster, and 1 if all densities equal the truth.
+    The result is 0 if a word has no cluster, and 1 if all densities are equal to the truth.
     """
     named = {word: k for k, word in match_clusters(corpus, model).items() if word}
     if len(named) < len(WORDS):

@@ -1,4 +1,4 @@
-"""Rows of held-out perplexity next to the papers' (ICML14 tables 1 and 2)."""
+"""Compare held-out perplexities with the printed perplexities (ICML14, tables 1 and 2; UAI16, table 2)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ NOTES = (
     "paper's data differ.",
 )
 
-#: the paper's names of the features of a row, by the contexts of its fits
+#: names of features in the paper, by the contexts of a fit
 FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
 
 _PRINTED = ("perplexity", "clusters", "topics")
 
-#: one distribution over words for all documents: a method that is not better has learnt nothing useful
+#: one distribution over words for all documents; a method that is not better is of no use
 UNIGRAMS = "unigrams"
-#: tokens of each word that are added to its count: 0.01 for each of the 50 topics at the start of chains. With less, a
-#: row could beat unigrams only because it smooths rare words
+#: pseudo-count of each word for unigrams: 0.01 for each of the 50 topics at the start of chains. With a smaller value,
+#: a method could be better than unigrams only because it smooths rare words more
 _WORD_PRIOR = 0.5
 ABOUT_UNIGRAMS = f"†: not below {UNIGRAMS} (word shares, alike for all documents)."
 
 
 def unigram_score(folder: str | os.PathLike[str], estimators: Sequence[str]) -> dict[str, Any]:
-    """Return the score of UNIGRAMS on a prepared corpus in the form of a fit's score, under the name of the first
-    estimator."""
+    """Return the score of UNIGRAMS on a prepared corpus in the form of a fit's score.
+
+    The perplexity has the name of the first estimator.
+    """
     from mc2core.corpus import Corpus  # slow to load, and every job imports this module
 
     folder = Path(folder)
@@ -57,21 +59,21 @@ def perplexity_rows(
     estimators: Sequence[str],
     features: Mapping[tuple[str, ...], str] = FEATURES,
 ) -> pd.DataFrame:
-    """Return one row per method and features: our mean and sd over seeds next to the number of the paper.
+    """Return one row per method and features, with our mean and sd over seeds and the printed number.
 
     Parameters
     ----------
-    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``seed``, ``contexts``,
-        ``perplexity`` (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``,
-        ``topics``, ``seconds``, ``threads``.
-    paper : columns method, features, dataset, perplexity as printed, and clusters, topics where they are.
-    estimators : estimators of the configuration. Column ``perplexity`` has the first one, or its replacement
-        in a row, which column ``estimator`` names. Each other estimator has its own column.
-    features : the paper's name of the features, by the sorted contexts of a fit.
+    scores : one per fit, with ``title``, ``source``, ``documents``, ``method``, ``seed``, ``contexts``, ``perplexity``
+        (by estimator), ``estimator`` (the estimator that suits the model), ``clusters``, ``topics``, ``seconds`` and
+        ``threads``.
+    paper : columns method, features, dataset and perplexity as printed; clusters and topics if they are printed.
+    estimators : estimators of the configuration. The column ``perplexity`` has the first estimator or, if this does not
+        suit the model, the estimator in the column ``estimator``. Other estimators have their own columns.
+    features : name of the features in the paper, by the sorted contexts of a fit.
 
     Returns
     -------
-    NaN if the paper or our fits have no value.
+    The table. Values that the paper or our fits lack are NaN.
     """
     ours = pd.DataFrame([_flat(one, estimators, features) for one in scores])
     paper = paper.reindex(columns=[*dict.fromkeys([*paper.columns, *_PRINTED])])
@@ -93,7 +95,7 @@ def perplexities(
 ) -> dict[str, dict[tuple[str, str], pd.Series]]:
     """Return the perplexities on which claims are judged, ``{dataset: {(method, features): perplexity by seed}}``.
 
-    The arguments are those of :func:`perplexity_rows`. Fits without a perplexity are left out.
+    The arguments are those of :func:`perplexity_rows`. Fits without a perplexity are omitted.
     """
     flat = pd.DataFrame([_flat(one, estimators, features) for one in scores]).dropna(subset="perplexity")
     found: dict[str, dict[tuple[str, str], pd.Series]] = {one["title"]: {} for one in scores}
@@ -112,22 +114,22 @@ def judge_order(
     favours: str | None = None,
     no_rival: str = "",
 ) -> Claim:
-    """Judge whether every fit of one method has a lower perplexity than every fit of another.
+    """Judge whether one method has a lower perplexity than another, for all their features.
 
-    A method without a gain over unigrams does not support the claim, so both methods must be below unigrams by more
-    than GAIN. A method that lost the lead it has in the paper does not support it either (:func:`lost_lead`).
+    Both methods must be better than unigrams by more than GAIN; otherwise, the comparison does not support the claim.
+    The same holds if a method is much worse than in the paper (:func:`lost_lead`).
 
     Parameters
     ----------
-    better, worse : name of the method, and perplexity by seed for each of its features
+    better, worse : name of the method, and its perplexity by seed for each of its features
     unigrams : perplexity of UNIGRAMS on the data
     favours : the method that the claim favours (default: the better method)
-    no_rival : why a lower perplexity than the other method supports nothing, or "" if it is support
+    no_rival : reason why a lower perplexity than the other method does not support the claim; "" for no such reason
     """
     (name, low), (other, high) = better, worse
     if absent := [one for one, rows in (better, worse) if not rows]:
         return unmet(dataset, text, f"no fit of {' and '.join(absent)}")
-    # the row against the claim, or the nearest to it
+    # the two rows that contradict the claim most, or support it least
     means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
     numbers = f"{name} {means[0]:,.1f}, {other} {means[1]:,.1f}"
     leads = [change(low[one], high[two], f"{name} ({one}) against {other}") for one in low for two in high]
@@ -141,16 +143,16 @@ def judge_order(
 
 
 def lost_lead(name: str, rows: Mapping[str, pd.Series], reference: Mapping[str, pd.Series], paper: pd.DataFrame) -> str:
-    """Return the reason why a comparison with a method supports nothing: the paper prints it below the HDP, and here it
-    is above it by more than GAIN.
+    """Return the reason why a comparison with a method supports no claim; "" if there is no such reason.
 
-    A lead over such a method is not the lead that the paper claims. Returns "" if the method is not above the HDP.
+    The reason is that the method has a lower perplexity than the HDP in the paper, but a perplexity more than GAIN
+    above the HDP in our fits. A lower perplexity than this method is then not what the paper claims.
 
     Parameters
     ----------
-    name, rows : of the method, its perplexity by seed for each of its features
-    reference : the same of the HDP
-    paper : columns method and perplexity as printed, of one dataset
+    name, rows : name of the method, and its perplexity by seed for each of its features
+    reference : perplexity of the HDP in the same form
+    paper : columns method and perplexity as printed, for one dataset
     """
     printed, other = paper.groupby("method")["perplexity"].min(), "HDP"
     if not rows or not reference or not {name, other} <= set(printed.dropna().index):
@@ -195,10 +197,10 @@ def _row(
 def format_perplexity_table(
     table: pd.DataFrame, estimators: Sequence[str], reference: tuple[str, str] = ("HDP", "words")
 ) -> pd.DataFrame:
-    """Format the table of :func:`perplexity_rows` as text: our numbers on the left, the paper's on the right.
+    """Format the table of :func:`perplexity_rows` as text, with our numbers on the left and printed ones on the right.
 
-    Perplexities of different data are not comparable. Therefore, the table has the difference from the row
-    ``reference`` (method, features) of the same dataset in per cent, for our numbers and for the paper's.
+    Perplexities of different data are not comparable. The table therefore has, for our and for the printed numbers, the
+    difference in per cent from the row ``reference`` (method, features) of the same dataset.
     """
     rows = []
     for dataset, here in table.groupby("dataset", sort=False):
@@ -229,8 +231,10 @@ def format_perplexity_table(
 
 
 def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> list[str]:
-    """Return the difference of each row from the reference as text, such as "-17.6%"; "" for the reference and missing
-    values."""
+    """Return the difference of each row from the reference as text, such as "-17.6%".
+
+    The text is "" for the reference and for missing values.
+    """
     is_reference = (here["method"] == reference[0]) & (here["features"] == reference[1])
     base = here.loc[is_reference, column].mean()
     change = (100 * (here[column] / base - 1)).mask(is_reference)

@@ -1,16 +1,16 @@
-"""How well a fit found the topics that simulated data were drawn from."""
+"""Measure how well a fit recovers the topics from which simulated data were drawn."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-#: a true topic counts as found if its match is nearer than this in L1 (the noise of the data alone is about 0.1)
+#: a true topic counts as found if the L1 distance of its match is less (the noise of the data alone is about 0.1)
 FOUND_WITHIN = 0.25
 
 
 def match_topics(truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Match true topics one to one with found ones so that the sum of L1 distances is least.
+    """Match true topics one to one with found topics such that the sum of L1 distances is minimal.
 
     Parameters
     ----------
@@ -18,8 +18,8 @@ def match_topics(truth: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.n
 
     Returns
     -------
-    match : (M,) int64, the found topic of each true one; -1 if there were fewer found than true topics
-    distance : (M,) float64 in 0..2; 2 where there is no match
+    match : (M,) int64, the found topic of each true topic; -1 if there is none, because fewer topics were found
+    distance : (M,) float64 in 0..2; 2 if there is no match
     """
     cost = np.abs(truth[:, None, :] - found[None, :, :]).sum(axis=2)
     rows, columns = linear_sum_assignment(cost)

@@ -1,4 +1,4 @@
-"""ICML14 figure 7: how well clusters are found as documents grow in length or number, with and without context."""
+"""ICML14 figure 7: agreement of clusters with the truth by length and number of documents, with and without context."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and sd (n - 1) of the NMI over the repeats at each point: axis, n_tokens, n_documents, with_context,
-    ..."""
+    """Return mean and sd (n - 1) of the NMI over repeats by axis, n_tokens, n_documents and with_context."""
     keys = ["axis", "n_tokens", "n_documents", "with_context"]
     grouped = rows.groupby(keys)["nmi"]
     return grouped.agg(nmi="mean", nmi_sd="std", repeats="size").fillna({"nmi_sd": 0.0}).reset_index()
@@ -37,7 +36,7 @@ def draw(points: pd.DataFrame) -> Figure:
         for with_context, name in ((True, "MC2 with context"), (False, "MC2 without context")):
             line = here[here["with_context"] == with_context].sort_values(axis)
             ax.errorbar(
-                # a little aside on the log scale, so that bars of the two do not lie on each other
+                # slightly shifted on the log scale, so that the bars of both lines do not overlap
                 line[axis] * (1.02 if with_context else 1 / 1.02),
                 line["nmi"],
                 line["nmi_sd"],
@@ -57,7 +56,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_AXES[fixed].replace('number of ', '')}")
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.grid(axis="y", color=palette.GRID, linewidth=0.6)
-    # from no agreement to perfect agreement, plus the length of a bar
+    # from no agreement to perfect agreement, extended if a bar is longer
     reach = points["nmi"] - points["nmi_sd"], points["nmi"] + points["nmi_sd"]
     panels[0].set_ylim(min(0.0, reach[0].min()) - 0.02, max(1.0, reach[1].max()) + 0.02)
     panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")
@@ -67,11 +66,11 @@ def draw(points: pd.DataFrame) -> Figure:
 
 
 def judge_sizes(rows: pd.DataFrame) -> list[Claim]:
-    """Judge the claims on figure 7 (A.3), paired by the repeat; too few sizes give no verdict.
+    """Judge the claims on figure 7 (A.3), with fits paired by repeat. If there are too few sizes, there is no verdict.
 
-    First claim: contexts make recovery more robust, so NMI is higher with them at every size. Second claim: longer
-    documents soon add very little. It holds if NMI gains less from the middle to the longest length than from the
-    shortest to the middle length, with and without contexts.
+    The first claim is that contexts make the recovery more robust: the NMI is higher with contexts at every size. The
+    second claim is that longer documents soon add very little. It holds if the NMI rises less from the middle to the
+    longest length than from the shortest to the middle length, with and without contexts.
     """
     claims = []
     for axis, label in _AXES.items():
@@ -106,5 +105,5 @@ def _judge_lengths(table: pd.DataFrame) -> Claim:
 
 
 def _by_repeat(rows: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """Return NMI with one row per repeat; columns are the sizes of an axis, and whether there is a context."""
+    """Return the NMI with one row per repeat; the columns are pairs of a size on the axis and with_context."""
     return rows[rows["axis"] == axis].pivot(index="repeat", columns=[axis, "with_context"], values="nmi")

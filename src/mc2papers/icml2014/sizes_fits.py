@@ -1,4 +1,4 @@
-"""The fits behind ICML14 figure 7: letters data of a given size, drawn and clustered again and again."""
+"""The fits of ICML14 figure 7: repeatedly draw letters data of a given size and cluster them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def letters_of_size(
 
     Parameters
     ----------
-    n_documents, n_tokens, noise : of :func:`mc2papers.datasets.simulated.letters.simulate`; the repeat is the seed.
-    model, engine, settings, contexts : of :func:`mc2core.inference.registry.specify`; the context is ``number``.
+    n_documents, n_tokens, noise : see :func:`mc2papers.datasets.simulated.letters.simulate`; the seed is the repeat.
+    model, engine, settings, contexts : see :func:`mc2core.inference.registry.specify`; the context is ``number``.
 
     Returns
     -------
-    A row for each repeat and each of with and without context: n_documents, n_tokens, with_context, repeat, nmi
-    (of the representative sample), clusters, topics, seconds.
+    One row per fit, with the columns n_documents, n_tokens, with_context, repeat, nmi (of the representative sample),
+    clusters, topics and seconds. Each repeat is fitted with and without context.
     """
     rows = []
     for repeat in range(repeats):

@@ -93,7 +93,7 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
-    """Judge whether MC2 finds as many clusters as the paper prints for this dataset, with any features."""
+    """Judge whether MC2 finds as many clusters as the paper prints for this dataset, over all features."""
     printed = paper.loc[(paper["method"] == "MC2") & (paper["dataset"] == dataset), "clusters"]
     least, most = int(printed.min()), int(printed.max())
     text = "MC2 finds tens of clusters, as printed"

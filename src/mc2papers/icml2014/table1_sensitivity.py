@@ -1,4 +1,4 @@
-"""ICML 2014 table 1 under choices that the paper does not print, and under the best K word distributions found."""
+"""ICML 2014 table 1 with choices that the paper does not print, and with the best K word distributions of a search."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 #: estimators by column, in the order of the table
 ESTIMATORS = {"marginal": "p(words)", "left_to_right": "p(words), left to right", "icml14": "printed formula"}
-#: the table whose claim the search judges
+#: the table whose claim is judged by the search
 _OF = "icml2014_table1"
-#: the row with the choices of that table
+#: the first row, with the same choices as table 1
 _FIRST = "as in table 1: 20 clusters, 50 topics, v ~ Gamma(1, 1)"
-#: perplexities of a search by column: documents, how they are averaged over solutions, and the line's style
+#: perplexities of a search by column: documents, type of averaging over solutions, and style of the line
 _SEARCHED = {
     "training": ("training papers, averaged per document", "black", "-"),
     "training_by_token": ("training papers, per token (A.4)", "black", "--"),
@@ -45,13 +45,13 @@ _MODELS = {"mc2": "MC2", "hdp": "HDP", "nptot": "npTOT"}
 
 
 def sensitivity_table(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Average the scores of each choice over its seeds, in the order in which they come.
+    """Average the scores of each choice over its seeds, in the order of ``scores``.
 
     Parameters
     ----------
     scores : one per fit, with ``method`` (the choice), ``model``, ``clusters``, ``topics``, ``perplexity`` by
-        estimator, ``estimator`` (the one of p(words)) and ``in_sample``, the perplexity of the training documents;
-        None for none
+        estimator, ``estimator`` (the estimator of p(words)) and ``in_sample`` (perplexity of the training documents,
+        or None)
 
     Returns
     -------
@@ -79,8 +79,7 @@ def sensitivity_table(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def searched(train: Corpus, test: Corpus, n_clusters: Sequence[int], n_starts: int) -> pd.DataFrame:
-    """Search for K word distributions for each K: the rows of
-    :func:`mc2papers.icml2014.word_bound.searched_perplexities`."""
+    """Return the rows of :func:`mc2papers.icml2014.word_bound.searched_perplexities` for each K."""
     from mc2papers.icml2014.word_bound import searched_perplexities
 
     sizes = sorted(set(n_clusters))
@@ -88,9 +87,9 @@ def searched(train: Corpus, test: Corpus, n_clusters: Sequence[int], n_starts: i
 
 
 def conclude(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, is_real: bool) -> str:
-    """State the conclusion: the best choice compared with the HDP, and which printed figures a search reaches.
+    """State the conclusion: the best choice compared with the HDP, and the printed numbers that a search reaches.
 
-    paper : printed figures of MC2 on NIPS, with ``clusters`` and ``perplexity``
+    paper : printed numbers of MC2 on NIPS, with ``clusters`` and ``perplexity``
     """
     hdp = float(table.loc[table["model"] == "HDP", "perplexity"].iloc[0])
     of_mc2 = table[(table["model"] == "MC2") & table["perplexity"].notna()]
@@ -120,8 +119,8 @@ def conclude(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, is_r
 def judge_search(dataset: str, found: pd.DataFrame, paper: pd.DataFrame, is_real: bool) -> Claim:
     """Judge whether K word distributions reach the printed perplexities on held-out papers, for each printed K.
 
-    The result is the best that a search found; its solutions are local optima, so better ones may exist. There is one
-    search, so there is no variation over seeds.
+    The solutions of the search are local optima, so better solutions may exist. There is only one search, so there is
+    no variation over seeds.
     """
     text = (
         "with as many word distributions as printed clusters, a search reaches the printed perplexities on held-out "
@@ -161,9 +160,9 @@ def judge_choices(
 
     Parameters
     ----------
-    scores : as for table 1, with the HDP and unigrams under their names
-    choices : of :func:`mc2papers.icml2014.choices.open_choices`
-    paper : printed figures of table 1
+    scores : scores as for table 1, including the HDP and unigrams
+    choices : result of :func:`mc2papers.icml2014.choices.open_choices`
+    paper : printed numbers of table 1
     about : size and limits of the fits
     """
     others, claims = [one for one in scores if one["method"] in ("HDP", UNIGRAMS)], []
@@ -180,7 +179,7 @@ def _said(change: float) -> str:
 
 
 def _of_printed(found: pd.DataFrame, paper: pd.DataFrame, end: str) -> pd.DataFrame:
-    """Return the rows of one solution (the "first") or of all of them (the "last") for the K of each printed pair."""
+    """Return a row per printed number of clusters: with one solution (``end="first"``) or all solutions ("last")."""
     of_k = found.groupby("clusters").nth(0 if end == "first" else -1).set_index("clusters", drop=False)
     return of_k.loc[paper["clusters"].astype(int)]
 
@@ -192,7 +191,7 @@ def _reached(values: Any, paper: pd.DataFrame) -> str:
 
 
 def shown(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """Format the choices, and below them the word distributions found; solutions are averaged for each printed K."""
+    """Format the choices and, below them, the results of the search for each printed K, averaged over solutions."""
     hdp = float(table.loc[table["model"] == "HDP", "perplexity"].iloc[0])
     rows = [
         {
@@ -226,9 +225,9 @@ def shown(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame) -> pd.D
 
 
 def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged_k: int, source: str) -> Figure:
-    """Draw perplexity over K with one solution of the search, over averaged solutions, and of each choice.
+    """Draw three panels: perplexity by K, perplexity by number of averaged solutions, and perplexity of each choice.
 
-    averaged_k : the K whose solutions are averaged
+    averaged_k : the K for which solutions are averaged
     """
     from mc2papers.icml2014.choices import Panel, draw_choices
     from mc2papers.report import palette, style
@@ -293,7 +292,7 @@ def _build(files: Files, options: Options) -> Built:
     scores = []
     for path, model in zip(files["scores"], files["models"], strict=True):
         score = storage.read_json(path)
-        # of the others an estimate takes minutes, and they may have more word distributions than clusters
+        # for other models, an estimate takes minutes, and there may be more word distributions than clusters
         is_exact = score["estimator"] == "marginal"
         score["in_sample"] = Posterior.load(model).perplexity(train, "marginal") if is_exact else None
         scores.append(score)

@@ -39,7 +39,7 @@ def perplexity_table(
 
 
 def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Iterator[Claim]:
-    """Yield the claims on the two steps of the order; the first is the gain from contexts."""
+    """Yield the claims on both steps of ORDER; the first step is the gain from contexts."""
     unigrams = fits.get((UNIGRAMS, "SIFT"))
     for (low, high), favours in zip(pairwise(ORDER), (ANY_SIMULATOR, MC2), strict=True):
         better, worse = ((ORDER[key], {key[1]: fits[key]} if key in fits else {}) for key in (low, high))

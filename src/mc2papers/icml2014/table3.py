@@ -1,4 +1,4 @@
-"""ICML 2014 table 3: agreement of clusters with classes as contexts go missing."""
+"""ICML 2014 table 3: agreement of clusters with classes if contexts are missing."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ KEY = "missing_percent"
 def agreement_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, measures: Mapping[str, str] = MEASURES
 ) -> pd.DataFrame:
-    """Return ICML14 table 3: one row per share of missing contexts, in per cent, ascending.
+    """Return ICML14 table 3: one row per percentage of missing contexts in the paper or in our fits, ascending.
 
-    The shares are those of the paper or of our fits. Rows of MC2 with a document level follow, without numbers of the
-    paper.
+    Rows of MC2 with a document level follow, without printed numbers.
 
     Parameters
     ----------
-    scores : one for each fit, with ``method``, ``seed``, ``contexts``, ``missing`` (share of the documents without
-        them, 0 if absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts counts as 100 %
-        missing, because a fit with contexts that all documents lack gives the same chain.
+    scores : one per fit, with ``method``, ``seed``, ``contexts``, ``missing`` (fraction of documents without contexts,
+        default 0), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts counts as 100 %
+        missing, because its chain is the same as with contexts that are missing in all documents.
     paper : columns missing_percent and the measures, as printed.
-    measures : names of those of the table.
+    measures : names of the measures.
 
     Returns
     -------
-    columns missing_percent, method, dataset, source, seeds, clusters, and for each measure its mean, its sd (n - 1)
-    over seeds, and the paper's figure; NaN where one side has none.
+    columns missing_percent, method, dataset, source, seeds, clusters and, for each measure, mean and sd (n - 1) over
+    seeds and the printed number; missing values are NaN.
 
     Raises
     ------
@@ -54,13 +53,13 @@ def agreement_table(
 
 
 def by_share(scores: Sequence[Mapping[str, Any]], measure: str) -> pd.DataFrame:
-    """Return a measure of MC2 as printed: one row per seed, one column per share of missing contexts, ascending."""
+    """Return a measure of MC2 as printed, with one row per seed and one column per percentage of missing contexts."""
     ours = _measured(scores, (measure,))
     return ours[ours["method"] != DOCUMENT_LEVEL].pivot(index="seed", columns=KEY, values=measure)
 
 
 def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> pd.DataFrame:
-    """Return one row per fit: share of missing contexts, method, dataset, seed, clusters and measures."""
+    """Return one row per fit: percentage of missing contexts, method, dataset, seed, clusters and measures."""
     rows = []
     for fit in scores:
         (values,) = solutions_with_agreement(fit)
@@ -74,7 +73,7 @@ def _measured(scores: Sequence[Mapping[str, Any]], measures: Iterable[str]) -> p
 def _rows(
     ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any], measures: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield one row per share of missing contexts in our fits or in the paper."""
+    """Yield one row per percentage of missing contexts in our fits or in the paper."""
     for percent in sorted({*ours[KEY], *paper[KEY].astype(float)}):
         fits, there = ours[ours[KEY] == percent], paper[paper[KEY] == percent]
         row: dict[str, Any] = {KEY: percent, "method": ours["method"].iloc[0] if len(ours) else "", **about}
@@ -88,10 +87,10 @@ def _rows(
 def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
     """Judge the claims on table 3, for all measures of MC2 as printed.
 
-    First claim: contexts gain much. At 0%, each measure is higher than at 100% by at least the printed difference.
-    Second claim: quality degrades gracefully up to 50% missing. No step to fewer contexts increases a measure
-    significantly, and at 50% each measure is still higher than at 100%. A simulator determines how much contexts gain,
-    but not how the gain decreases.
+    The first claim is that contexts improve the agreement much: at 0% missing, each measure must be higher than at 100%
+    by at least the printed difference. The second claim is that quality degrades gracefully up to 50% missing: no step
+    to fewer contexts may increase a measure significantly, and at 50% each measure must be higher than at 100%. A
+    simulator determines the size of the gain from contexts, but not how this gain decreases.
     """
     printed = {share: paper[paper[KEY] == share].iloc[0] for share in (0, 100)}
     wanted = {name: float(printed[0][name]) - float(printed[100][name]) for name in MEASURES}
@@ -137,7 +136,7 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
 def format_table(
     table: pd.DataFrame, label: str = "contexts missing", key: str = KEY, measures: Mapping[str, str] = MEASURES
 ) -> pd.DataFrame:
-    """Format the table of :func:`agreement_table` as text; its column ``key`` of percentages is called ``label``."""
+    """Format the table of :func:`agreement_table` as text; ``label`` is the new name of the column ``key``."""
     rows = []
     for _, row in table.iterrows():
         shown = {label: f"{row[key]:.0f}%", "method": row["method"], "data": row["source"]}

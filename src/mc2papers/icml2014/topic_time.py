@@ -1,4 +1,4 @@
-"""ICML14 figure 4: when a topic is written about, its distribution over the documents' time."""
+"""ICML14 figure 4: distribution of a topic over time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mc2core.posterior import Posterior
 from mc2papers.report import palette, style
 
 YEAR = "year"
-#: topics of a smaller share of the tokens are not offered as the narrowest: their peak is one or two documents
+#: smallest fraction of tokens of a topic with the narrowest peak; the peak of a smaller topic is one or two documents
 MIN_PEAK_SHARE = 0.002
 _POINTS_A_YEAR = 4
 
 
 def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
-    """Return the density of each topic at n values of the context ``year``, in years, (M, n).
+    """Return the (M, n) density per year of each topic at n values of the context ``year``.
 
     p(t | m) = sum_k pi_k tau_km p(t | phi_k) / sum_k pi_k tau_km, where p(t | phi_k) is the posterior predictive of
     cluster k's context (docs/model.md, section 1). All parameters are from the representative sample.
@@ -41,7 +41,7 @@ def narrowest(model: Posterior, time: np.ndarray) -> int:
 
 
 def topic_of(model: Posterior, word: str) -> int:
-    """Return the topic in which ``word`` is likeliest. Raises ValueError if no topic of the model has it."""
+    """Return the topic in which ``word`` is likeliest. Raises ValueError if no topic has the word."""
     if word not in model.vocabulary:
         raise ValueError(f"figure4.word is {word!r}; the vocabulary has no such word")
     counts = np.asarray(model.representative.topic_words[:, [model.vocabulary.index(word)]].sum(axis=1)).ravel()
@@ -53,12 +53,12 @@ def topic_of(model: Posterior, word: str) -> int:
 def describe(corpus: Corpus, model: Posterior, word: str | None = None, n_words: int = 8) -> pd.DataFrame:
     """Return the development of a topic over time as a table: part, year, value, text.
 
-    Parts: "topic" and "all" (densities on a grid of quarter years; "all" is the mixture of all clusters), "documents"
-    (number of documents of a year with the word) and "words" (likeliest words of the topic, with their probability as
-    value). ``word`` selects the topic. If it is None, the topic with the narrowest peak is used, and the word is its
-    likeliest.
+    The parts "topic" and "all" are densities on a grid of quarter years; "all" is the mixture of all clusters. The part
+    "documents" is the number of documents per year that contain the word. The part "words" has the likeliest words of
+    the topic, with their probabilities as values. ``word`` selects the topic. If ``word`` is None, the topic with the
+    narrowest peak is used, with its likeliest word.
 
-    Raises ValueError if the corpus is not the fitted one, or if no topic has ``word``.
+    Raises ValueError if the model was not fitted to ``corpus``, or if no topic has ``word``.
     """
     model.check_fitted(corpus)
     mean, sd = corpus.units.get(YEAR, (0.0, 1.0))

@@ -1,8 +1,8 @@
-"""Best description of documents by K distributions over words, as far as a search finds it.
+"""Search for the K distributions over words that describe documents best.
 
-A sample of MC2 without a document level has one distribution over words per cluster. Therefore, the likelihood of the
-training documents is at most that of the best K unsmoothed distributions, one for each part of a partition into K
-parts. This bound holds for one sample. A perplexity averages the probability of words over samples inside the
+A sample of MC2 without a document level has one distribution over words per cluster. For training documents, its
+likelihood is therefore at most the likelihood of the best partition into K parts, with one unsmoothed distribution per
+part. This bound holds only for one sample: a perplexity averages the probability of words over samples inside the
 logarithm, and different samples together have more than K distributions.
 """
 
@@ -16,20 +16,20 @@ from scipy.special import logsumexp
 from mc2core.compute import streams
 
 _MAX_ROUNDS = 100
-#: tokens of the corpus' distribution in each start; without them, no document could leave the part that it starts in
+#: tokens from the distribution of the corpus in each start; without these tokens, no document could change its part
 _START_TOKENS = 1000.0
-#: added to each count while documents move, smaller and smaller
+#: decreasing pseudo-counts of words while documents move
 _SMOOTHING = (0.1, 0.01, 0.001)
-#: added to each count for held-out documents: the "smooth" of ICML14 A.4
+#: pseudo-count of words for held-out documents: the "smooth" of ICML14, A.4
 _HELD_OUT_SMOOTHING = 0.1
 
 
 def searched_perplexities(train: sp.csr_matrix, test: sp.csr_matrix, n_clusters: int, n_starts: int) -> pd.DataFrame:
-    """Return perplexities under K word distributions found by hard EM, averaged over more and more solutions.
+    """Return perplexities with K word distributions that hard EM finds, averaged over 1, 2, 4 and more solutions.
 
-    Hard EM starts from documents drawn at random. Each start ends in a local optimum, so that better solutions may
-    exist. Training documents have the unsmoothed distribution of the part that they are in, held-out ones the smoothed
-    distribution under which they are likeliest.
+    Hard EM starts from random documents. Each start ends in a local optimum, so better solutions may exist. A training
+    document has the unsmoothed distribution of its part. A held-out document has the smoothed distribution under which
+    it is likeliest.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def searched_perplexities(train: sp.csr_matrix, test: sp.csr_matrix, n_clusters:
 
     Returns
     -------
-    A row per number of solutions that are averaged (1, 2, 4 and so on up to all), the best on the training documents
-    first, with columns clusters, solutions, training, held_out (probabilities of documents averaged) and
-    training_by_token, held_out_by_token (probabilities of tokens averaged, as in ICML14 A.4).
+    One row per number of averaged solutions (1, 2, 4 and so on up to all). Solutions are sorted, the best for training
+    documents first. The columns are clusters, solutions, training and held_out (averaged probabilities of documents),
+    and training_by_token and held_out_by_token (averaged probabilities of tokens, as in ICML14, A.4).
     """
     train, test = (sp.csr_matrix(words, dtype=np.float64) for words in (train, test))
     rng, used = streams.generator(0, "word bound", iteration=n_clusters), np.flatnonzero(train.getnnz(axis=0))
@@ -82,14 +82,14 @@ def _partition(words: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) 
 
 
 def _counts(words: sp.csr_matrix, part: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Count each word in each part, (K, V)."""
+    """Return the (K, V) counts of words in each part."""
     n = len(part)
     chosen = sp.csr_matrix((np.ones(n), part, np.arange(n + 1)), shape=(n, n_clusters))
     return (chosen.T @ words).toarray()
 
 
 def _nearest(words: sp.csr_matrix, weights: np.ndarray) -> np.ndarray:
-    """Find the part (J,) under whose distribution, of weights (K, V), each document is likeliest."""
+    """Return the (J,) parts under whose distributions the documents are likeliest; ``weights`` (K, V) are unscaled."""
     return np.asarray(words @ np.log(weights / weights.sum(axis=1, keepdims=True)).T).argmax(axis=1)
 
 

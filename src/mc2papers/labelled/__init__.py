@@ -1,1 +1,1 @@
-"""Targets that belong to no paper: real corpora with known classes."""
+"""Targets that belong to no paper, on real corpora with known classes."""

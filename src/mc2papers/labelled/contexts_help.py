@@ -1,4 +1,4 @@
-"""Gain from each context of real corpora over words only, compared with a random context."""
+"""Measure the gain from each context of real corpora, compared with words only and with a random context."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ _CASE = ["dataset", "context", "method"]
 
 
 def runs_with_contexts(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """Return the experiments that are fitted with and without their context, by name, with the iterations of the
-    study."""
+    """Return the experiments that this study fits with and without their context, with the study's length of fits."""
     rows = {run: one for run, one in configuration.runs.items() if "labelled_contexts_help" in one["targets"]}
     length = configuration.config["contexts_help"]["length"]
     return {
@@ -51,9 +50,11 @@ def runs_with_contexts(configuration: Configuration) -> dict[str, dict[str, Any]
 
 
 def gain(fits: pd.DataFrame, measure: str, of: str = CONTEXT, over: str = WORDS) -> pd.Series:
-    """Return the gain by seed of fits with ``of`` over fits with ``over``; for perplexity, the change in per cent.
+    """Return, by seed, the gain of fits with the input ``of`` over fits with the input ``over``.
 
-    fits : of one dataset, context and method (:func:`mc2papers.labelled.contexts_help_fits.fits_with_contexts`)
+    For perplexity, the gain is the change in per cent.
+
+    fits : rows of :func:`mc2papers.labelled.contexts_help_fits.fits_with_contexts` for one dataset, context and method
     """
     first, second = (fits[fits["given"] == given].set_index("seed")[measure] for given in (of, over))
     return (100 * (first / second - 1) if measure == "perplexity" else first - second).dropna()
@@ -64,8 +65,9 @@ def gains(fits: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    A row per dataset, context, method, given (CONTEXT, RANDOM) and measure (of GAINS) with a number: documents,
-    classes, words (mean of the measure with the words alone), gain, least and most (ends of the interval), seeds.
+    One row per dataset, context, method, given (CONTEXT or RANDOM) and measure (a key of GAINS), with the columns
+    documents, classes, words (mean of the measure with words only), gain, least and most (ends of the interval) and
+    seeds. Rows without a gain are omitted.
     """
     from scipy import stats
 
@@ -94,7 +96,7 @@ def _words(fits: pd.DataFrame, measure: str) -> float:
 
 
 def conclude(table: pd.DataFrame) -> str:
-    """Draw the conclusion in two sentences: for the classes, and for the words of new documents."""
+    """Return the conclusion in two sentences: on the agreement with classes, and on the words of new documents."""
     sentences = []
     for measure, text, is_gain in (
         (
@@ -130,9 +132,9 @@ def _is_lower(table: pd.DataFrame) -> pd.Series:
 
 
 def judge_contexts(fits: pd.DataFrame, printed: Mapping[Any, float]) -> list[Claim]:
-    """Judge what contexts gain: the papers' claims on corpora with several names per document, our own claim on all.
+    """Judge the gain from contexts: the papers' claims on the corpora in TAGGED, and our own claim on all corpora.
 
-    printed : gain by (place, measure)
+    printed : printed gain by (place, measure)
     """
     claims = []
     cases: Iterable[tuple[Any, pd.DataFrame]] = fits.groupby(_CASE, sort=False)
@@ -231,7 +233,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Draw a forest plot: a panel per measure, a row per corpus and context, a bar per method."""
+    """Draw a forest plot with one panel per measure, one row per corpus and context, and one bar per method."""
     from mc2papers.report import palette, style
 
     cases = list(dict.fromkeys(zip(table["dataset"], table["context"], strict=True)))

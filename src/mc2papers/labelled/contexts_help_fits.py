@@ -32,19 +32,20 @@ def fits_with_contexts(
 ) -> pd.DataFrame:
     """Fit each run with words only, with its context, and with the context of random documents.
 
-    Each seed has a sample of the documents and a split of its own. A tenth of the sample is held out.
+    Each seed has its own sample of the documents and its own split. A tenth of the sample is held out.
 
     Parameters
     ----------
-    runs : ``method`` and ``fit`` by name, of :meth:`mc2papers.configuration.Configuration.fits_of`, one context each
-    tokens : of a sample, about; all documents if None or if the corpus has fewer
+    runs : ``method`` and ``fit`` by name, as in :func:`mc2papers.labelled.contexts_help.runs_with_contexts`; each has
+        one context
+    tokens : approximate number of tokens of a sample; with None, or if the corpus has fewer, all documents are used
 
     Returns
     -------
-    A row per context, method, seed and given (WORDS, CONTEXT, RANDOM): documents, classes, clusters (recommended),
-    MEASURES of all clusters, recommended_ari and recommended_nmi, fixed_ari and fixed_nmi (clusters merged to
-    as many as there are classes), perplexity of the words of held-out documents, scored without
-    their contexts, and cpu_seconds. Cells are NaN without classes, and KMEANS has fixed_ari and fixed_nmi alone.
+    One row per context, method, seed and given (WORDS, CONTEXT or RANDOM). The columns are documents, classes, clusters
+    (recommended), MEASURES of all clusters, recommended_ari and recommended_nmi, fixed_ari and fixed_nmi (after
+    clusters are merged to the number of classes), perplexity and cpu_seconds. The perplexity is that of held-out
+    documents, without their contexts. Without classes, cells are NaN. For KMEANS, only fixed_ari and fixed_nmi exist.
     """
     rows = []
     for seed in range(seeds):
@@ -95,8 +96,7 @@ def _fit_and_score(
 
 
 def _score_kmeans(train: Corpus, seed: int) -> dict[str, Any]:
-    """Return the scores of K-means with as many clusters as classes; {} if a context has numbers, which K-means cannot
-    use."""
+    """Return the scores of K-means with one cluster per class; {} without classes or with a numeric context."""
     if not _n_classes(train) or not all(map(sp.issparse, train.contexts.values())):
         return {}
     begun = time.process_time()

@@ -1,4 +1,4 @@
-"""Agreement with known classes on real corpora, and processor time: our methods and the methods in the papers."""
+"""Compare our methods and the methods of the papers on real corpora, by agreement with classes and processor time."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def agreement_table(
 
     Parameters
     ----------
-    scores : one for each fit, with ``run``, ``seed``, ``title``, ``documents``, ``method``, ``contexts``,
-        ``cpu_seconds``, ``converged`` (by solution) and clusterings (:func:`mc2core.posterior.scores.solutions_of`).
+    scores : one per fit, with ``run``, ``seed``, ``title``, ``documents``, ``method``, ``contexts``, ``cpu_seconds``,
+        ``converged`` (by solution) and clusterings (:func:`mc2core.posterior.scores.solutions_of`).
     classes : number of classes by title of the dataset.
-    uses : run: the run whose models it clusters by. That one's seconds are added. A fit that leaves each document
-        alone (HDP) has no row.
+    uses : other run whose result a run clusters, by run. The processor time of the other run is added. A fit in which
+        each document is a cluster (HDP) has no row.
 
     Returns
     -------
-    columns dataset, documents, classes, method, contexts ("year", "" for none), clusterings, not_converged, and mean
-    and sd (n - 1) of clusters, MEASURES and cpu_seconds.
+    columns dataset, documents, classes, method, contexts (such as "year"; "" for none), clusterings, not_converged, and
+    mean and sd (n - 1) of clusters, MEASURES and cpu_seconds.
 
     Raises
     ------
@@ -122,11 +122,12 @@ def _measure(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], us
 
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
-    """Judge our own claims on the labelled corpora, then the claims of ICML14 figure 5 on corpora with contexts.
+    """Judge our own claims on the labelled corpora, and the claims of ICML14 figure 5 on corpora with contexts.
 
-    Our claims: MC2, with and without a document level, reaches K-means with K fixed. With K fixed, it also reaches each
-    of the other methods. The recommended cut is near the best of these methods and near the number of classes. Contexts
-    increase the agreement.
+    Our first claim is that MC2 is at least as good as K-means with K fixed. The second claim is that MC2 with K fixed
+    is at least as good as each other method. There are three claims on the recommended cut: it is nearly as good as the
+    best method with K fixed, at least as good as GSDMM, and its number of clusters is near the number of classes. The
+    last claim is that contexts increase the agreement.
 
     The arguments are those of :func:`agreement_table`.
     """
@@ -170,8 +171,7 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
 
 
 def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """Judge the claims of ICML14 figure 5 on real data: MC2 as printed, with contexts, against the methods of that
-    figure."""
+    """Judge the claims of ICML14 figure 5, which compare MC2 as printed with other methods, on real data."""
     from mc2papers.report import agreement
 
     chosen = [one for one in scores if one["method"] in ("MC2", *_FIGURE5)]
@@ -184,8 +184,7 @@ def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim
 
 
 def _of_cut(dataset: str, by_method: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
-    """Compare the recommended cut with the best other method with K fixed, and its clusters with the number of
-    classes."""
+    """Judge the three claims on the recommended cut: ARI with K fixed, ARI against GSDMM, and number of clusters."""
     cut = by_method[_CUT, ""]
     ratio = cut["clusters"] / n_classes
     bounds = [mean_of("clusters divided by classes", ratio, above=1.0 / _TIMES, digits=2)]

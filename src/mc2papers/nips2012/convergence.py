@@ -1,7 +1,7 @@
-"""Distance of clusters from the truth over time, and speed-up over a baseline (NIPS12 section 4.2).
+"""Measure the distance of clusters from the truth over time, and the speed-up over a baseline (NIPS12, section 4.2).
 
-Curves are traces of fits with ``vi_bits`` in each row: the variation of information between the labels and the clusters
-after this sweep. Seconds include the start, but not compilation and scoring.
+A curve is the trace of a fit. Each row is a sweep, and ``vi_bits`` is the variation of information between the labels
+and the clusters after this sweep. Seconds include the start, but not compilation and scoring.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from mc2papers.report.claims import (
 from mc2papers.report.tables import mean_sd
 
 BASELINE = "baseline"
-#: the baseline with the word prior of the other methods, because the paper prints none
+#: the baseline with the word prior of our variants, because the paper does not print the prior
 SAME_PRIOR = "baseline, a = 0.01"
-#: methods with hashed proposals: the paper's, for which it prints figures; the same with plain estimates, because its
-#: bound puts all documents in one cluster; and ours
+#: methods with hashed proposals: the method of the paper; the same method with plain estimates, because with the bound
+#: of the paper all documents end in one cluster; and our variant
 FASTEX, PLAIN, BALANCED = HASHED = ("FastEx", "FastEx, plain estimates", "FastEx, balanced (ours)")
 #: methods among these with several lengths of signatures
 BY_BITS = (FASTEX, PLAIN)
@@ -43,18 +43,18 @@ NEIGHBOURS = "FastEx, neighbours (ours)"
 EXACT = "exact (collapsed Gibbs)"
 #: methods whose claims are judged
 JUDGED = (*HASHED, NEIGHBOURS)
-#: settings of the paper's method; that it proposes from the bound is section 3.4, the bound's probability remark 5
+#: settings of the paper's method; the bound is in section 3.4, and its failure probability in remark 5
 AS_PRINTED = {"projection": "paper", "inverse_temperature": 1.0, "failure_probability": 0.0001}
-#: prior of words of the paper's two methods: with a smaller prior, the baseline stays at its start
+#: prior of words of the paper's two methods; with a smaller prior, the baseline does not leave its start
 WORD_PRIOR = 1.0
 #: priors of our variants in the tables and benchmarks of NIPS 2012, as in the recorded runs
 OUR_PRIORS: dict[str, Any] = {"topic_word_prior": 0.01, "weight_prior": 1.0}
-#: length of its signatures "unless stated otherwise" (section 4.1)
+#: length of signatures in the paper "unless stated otherwise" (section 4.1)
 BITS = 32
-#: a VI counts as reached when it is no more than this factor above
+#: the VI of the baseline counts as reached if the VI is at most this factor times the VI of the baseline
 WITHIN = 1.01
 _ALLOWED = f"final VI minus {WITHIN} times the final VI of the baseline"
-#: reason why chains are not judged: no document moves, and their VI is that of one cluster
+#: reason why chains are not judged: no document moves, and the VI is the VI of one cluster
 ONE_CLUSTER = "all documents are in one cluster at the end of every fit"
 
 
@@ -69,14 +69,13 @@ def read_curves(
     ----------
     traces : files ``.../<run>/<seed>/trace.tsv``.
     corpora : folders ``.../<dataset>`` with a source.json (:func:`mc2papers.datasets.catalogue.prepare`).
-    runs : of :func:`mc2papers.configuration.read_experiments`.
+    runs : result of :func:`mc2papers.configuration.read_experiments`.
 
     Returns
     -------
-    Columns dataset (its title), source, documents, words, method, clusters, bits (0 of a method without signatures'
-    lengths), seed, iteration, seconds, vi_bits,
-    in_use (clusters with documents after the sweep), proposed and accepted (moves to another cluster, for each
-    document).
+    Columns dataset (title), source, documents, words, method, clusters, bits (0 for a method without signatures), seed,
+    iteration, seconds, vi_bits, in_use (number of clusters with documents after the sweep), proposed and accepted
+    (moves to another cluster per document).
     """
     from mc2core.inference.registry import settings_of  # loads the engines
     from mc2core.models import MOST_CLUSTERS
@@ -108,13 +107,13 @@ def read_curves(
 
 
 def seconds_to(curve: pd.DataFrame, vi_bits: float) -> float:
-    """Return the seconds after which a curve first has at most ``vi_bits``; NaN if it never has."""
+    """Return the seconds after which the VI of a curve is first at most ``vi_bits``; NaN if it never is."""
     there = curve.loc[curve["vi_bits"] <= vi_bits, "seconds"]
     return float(there.iloc[0]) if len(there) else np.nan
 
 
 def compare(curves: pd.DataFrame) -> pd.DataFrame:
-    """Compare each fit with the baseline of its dataset and seed, all at their ``bits``.
+    """Compare each fit with the baseline of the same dataset and seed, separately for each number of bits.
 
     Every seed counts, even if its baseline is poor. A method that ends with one cluster never reaches the baseline.
 
@@ -151,18 +150,20 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _prefix(method: str) -> str:
-    """Return the beginning of claims on other methods than the paper's."""
+    """Return the beginning of claims on a method; "" for the method of the paper."""
     return f"{method}: " if method != FASTEX else ""
 
 
 def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
     """Judge two claims on one method, over seeds.
 
-    First claim: the final VI of the method is at most the final VI of the baseline. Second claim: the method reaches
-    the baseline's VI faster, by the order of magnitude of the printed ``times``. A fit that does not reach this VI
-    counts as not faster. ``fits`` is the table of :func:`compare`. The precondition fails if one side is missing, or if
-    the baseline is no useful reference: it ends with one cluster in every seed, or on average no better than after its
-    first sweep. Fits that all end with one cluster can be judged worse than the baseline, but not equally good.
+    The first claim is that the final VI of the method is at most WITHIN times the final VI of the baseline. The second
+    claim is that the method reaches the baseline's VI faster, by the order of magnitude of the printed ``times``. A fit
+    that does not reach this VI counts as not faster. ``fits`` is the table of :func:`compare`.
+
+    There is no verdict if fits of the method or the baseline are missing, if the baseline ends with one cluster in
+    every seed, or if on average it does not improve after its first sweep. If all fits of the method end with one
+    cluster, they can be judged worse than the baseline, but not equally good.
     """
     here = fits[fits["dataset"] == dataset].set_index("seed")
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
@@ -201,8 +202,8 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
 def moving(curves: pd.DataFrame) -> tuple[str, str]:
     """Return the method that shows the effect of bits, and the reason if it is not FASTEX.
 
-    With the printed algorithm, all documents may end in one cluster, and then no document moves. The paper says that
-    the correction of its estimates can be reduced in practice; PLAIN has no correction.
+    With the printed algorithm, all documents may end in one cluster, and then no document moves. In this case, PLAIN is
+    used, which does not correct the estimates. The paper says that the correction can be reduced in practice.
     """
     ends = curves[curves["method"] == FASTEX].groupby(["bits", "seed"])["in_use"].last()
     if len(ends) and (ends == 1).all() and (curves["method"] == PLAIN).any():
@@ -211,11 +212,11 @@ def moving(curves: pd.DataFrame) -> tuple[str, str]:
 
 
 def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "", enough: int = 64) -> Claim:
-    """Judge the claim that more than ``enough`` bits gain nothing: the last VI is lower by at most 1 %.
+    """Judge the claim that more than ``enough`` bits lower the final VI by at most 1 %.
 
     If all chains end with one cluster, the claim cannot be tested.
 
-    method, why : of :func:`moving`
+    method, why : result of :func:`moving`
     """
     here = fits[(fits["dataset"] == dataset) & (fits["method"] == method)]
     last = here.pivot(index="seed", columns="bits", values="vi_bits")
@@ -237,12 +238,11 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
 
 
 def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "") -> list[Claim]:
-    """Judge the claims that signatures with more bits converge faster and have a higher acceptance ratio (most against
-    fewest bits).
+    """Judge the claims that chains with the most bits converge faster and accept more than chains with the fewest bits.
 
-    Convergence is compared by the mean VI over the time that all chains of a seed have. The acceptance ratio is the
-    ratio of accepted to proposed moves to another cluster, in the first half of a chain's sweeps, in which it
-    converges. Preconditions and arguments are those of :func:`judge_bits`.
+    Convergence is compared by the mean VI over the time that all chains of a seed have in common. The acceptance ratio
+    is the number of accepted moves to another cluster divided by the number of proposed moves. It is computed in the
+    first half of a chain, in which the chain converges. Preconditions and arguments are as in :func:`judge_bits`.
     """
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
@@ -282,5 +282,5 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
 
 
 def usual(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with :data:`BITS` for methods that have several lengths, and all rows of other methods."""
+    """Return the rows with BITS bits for methods with several lengths, and all rows of other methods."""
     return rows[~rows["method"].isin(BY_BITS) | (rows["bits"] == BITS)]

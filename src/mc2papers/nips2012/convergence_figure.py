@@ -14,12 +14,12 @@ from mc2papers.report import palette, style
 
 
 def draw(curves: pd.DataFrame, source: str) -> Figure:
-    """Draw one panel with all methods, and one with the lengths of signatures. Lines are means over seeds, bands their
-    ranges.
+    """Draw one panel with all methods, and one panel with all lengths of signatures.
 
-    ``curves`` is the table of :func:`mc2papers.nips2012.convergence.read_curves` of one dataset; ``source`` is written
-    into the picture (:func:`mc2papers.report.style.mark_source`). Lengths are of the method that
-    :func:`mc2papers.nips2012.convergence.moving` names.
+    Lines are means over seeds, and bands are ranges. ``curves`` is the table of
+    :func:`mc2papers.nips2012.convergence.read_curves` for one dataset. ``source`` is written into the figure
+    (:func:`mc2papers.report.style.mark_source`). The second panel shows the method that
+    :func:`mc2papers.nips2012.convergence.moving` returns.
     """
     method, _ = moving(curves)
     rows = curves[curves["method"] == method]

@@ -11,7 +11,7 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def figure_claims(curves: pd.DataFrame) -> list[Claim]:
-    """Judge the claims on bits in figure 1 of NIPS12, on one dataset; table 2 judges the other two claims."""
+    """Judge the claims on bits in figure 1 of NIPS12 for one dataset; the other claims are judged with table 2."""
     dataset, shown = curves["dataset"].iloc[0], moving(curves)
     return [judge_bits(compare(curves), dataset, *shown), *judge_longer(curves, dataset, *shown)]
 

@@ -1,6 +1,6 @@
 """The standard collapsed Gibbs sampler of a mixture of multinomials, which scores every cluster word by word.
 
-No fit uses it. NIPS12 claims that its time is linear in the number of clusters, and table 1 measures this.
+No fit uses this sampler. NIPS12 claims that its time is linear in the number of clusters, and table 1 tests this claim.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
 
-#: documents of a chain that are timed
+#: number of documents for which the time is measured
 _TIMED = 200
 _ALPHA, _WORD_PRIOR = 1.0, 0.01
 
 
 @kernel
 def log_conditional(words, counts, n_documents, word_counts, totals, alpha, topic_word_prior):
-    """Log p(z = k | all other documents) + constant, (K,) float64, of a document that is in no cluster.
+    """Return the (K,) float64 values log p(z = k | all other documents) + constant for a document without a cluster.
 
     words, counts : (L,) distinct words of the document and their counts
-    n_documents, totals : (K,) documents and tokens of each cluster
-    word_counts : (K, V)
+    n_documents, totals : (K,) numbers of documents and tokens of each cluster
+    word_counts : (K, V) counts of words in each cluster
     """
     n_clusters, n_words = word_counts.shape
     length = counts.sum()
@@ -42,7 +42,7 @@ def log_conditional(words, counts, n_documents, word_counts, totals, alpha, topi
 
 @kernel
 def sweep(indptr, indices, data, rows, cluster, n_documents, word_counts, totals, alpha, topic_word_prior, uniform):
-    """Move the documents ``rows`` in turn, in place; ``uniform`` has a number in [0, 1) for each."""
+    """Draw the clusters of the documents ``rows`` one by one, in place; ``uniform`` has a number in [0, 1) for each."""
     for place in range(len(rows)):
         j = rows[place]
         words, counts = indices[indptr[j] : indptr[j + 1]], data[indptr[j] : indptr[j + 1]]
@@ -59,8 +59,7 @@ def sweep(indptr, indices, data, rows, cluster, n_documents, word_counts, totals
 
 
 def microseconds_per_document(corpus: Corpus, n_clusters: int, seed: int) -> float:
-    """Return the time per document of a sweep from a random start, over at most _TIMED documents, without
-    compilation."""
+    """Return the microseconds per document from a random start, over at most _TIMED documents, without compilation."""
     content: Any = corpus.content
     indptr, indices = np.asarray(content.indptr), np.asarray(content.indices)
     data = np.asarray(content.data).astype(np.int64)

@@ -32,16 +32,17 @@ NOTES = (
 
 
 def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """Return NIPS12 table 1 with our and the printed numbers (columns part, clusters, bits, microseconds_per_document),
-    and its claims.
+    """Return NIPS12 table 1 with our and the printed times per document, and its claims.
 
-    times : of :func:`mc2papers.nips2012.times.time_documents`; the table has the means over its chains.
+    times : result of :func:`mc2papers.nips2012.times.time_documents`; the table has means over chains.
 
-    The claims compare the smallest and the largest K. The total time hardly grows, judged by its order at each number
-    of bits (:data:`mc2papers.report.claims.ORDER`). At the paper's bits, it grows, mostly because of the proposal. The
-    time of the standard sampler is linear in K. Times that were measured while other processes ran decide nothing. If
-    all chains of a cell end with one cluster, no document moves, and the total is not comparable with the paper's; then
-    PLAIN decides instead of FASTEX.
+    The claims compare the smallest and the largest K. First, the total time grows by less than half an order of
+    magnitude (:data:`mc2papers.report.claims.ORDER`) for each number of bits. Second, with the paper's number of bits,
+    it grows mostly because of the proposal. Third, the time of the standard sampler is linear in K.
+
+    There is no verdict if other programs ran during the measurement. If all chains of a cell end with one cluster, no
+    document moves, so the total is not comparable with the paper. The claims are then judged for PLAIN instead of
+    FASTEX.
     """
     table, claims = _speed_table(times, paper)
     cores = float(times["other_cores"].max())
@@ -49,7 +50,7 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """Return the table, and the claims without regard to other processes."""
+    """Return the table, and the claims as if no other programs had run."""
     keys = ["part", "method", "clusters", "bits"]
     printed = paper.rename(columns={"microseconds_per_document": "paper_microseconds_per_document"})
     printed = printed.assign(method=FASTEX)

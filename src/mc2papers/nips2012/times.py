@@ -1,4 +1,4 @@
-"""Microseconds a document that FastEx takes, by number of clusters and bits (NIPS12 table 1)."""
+"""Measure the microseconds per document of FastEx by number of clusters and bits (NIPS12, table 1)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ _Cell = tuple[str, int, dict[str, Any]]  # method, bits, settings
 
 
 def _seconds_of_proposals(state: Any, repeats: int) -> float:
-    """Return the median seconds of proposals for all documents of a FastEx state; the first call compiles and is not
-    counted."""
+    """Return the median seconds to propose clusters for all documents of a FastEx state, without compilation."""
     proposed = np.zeros(len(state.cluster), np.int32)
     seconds = []
     for repeat in range(1 + repeats):
@@ -62,15 +61,17 @@ def time_documents(
     more_clusters: Sequence[int] = (),
     n_seeds: int = 1,
 ) -> pd.DataFrame:
-    """Measure times for every K and every length of signatures, as printed and with plain estimates, and for our
-    variants, exact scoring and the standard sampler.
+    """Measure the times of all methods for every K and, with hashing, for every length of signatures.
 
-    ``settings`` of the engine are used in all cells, except settings of the grid. Each chain has ``sweeps`` sweeps, at
-    least 5, because the projection changes in the first ones. ``more_clusters``: further K without hashing, with three
-    sweeps over ``n_documents`` documents, or twice the number of clusters if this is larger. With hashing, there is one
-    chain for each of ``n_seeds`` seeds. Returns the columns part, method, clusters, bits (0 where nothing is hashed),
-    seed, microseconds_per_document, in_use (clusters with documents at the end of the chain) and other_cores (mean
-    number of cores that other processes took meanwhile).
+    The methods are FastEx as printed and with plain estimates, our variants, exact scoring and the standard sampler.
+    The engine ``settings`` are used in all cells, except for settings that the grid varies. Each chain has ``sweeps``
+    sweeps, at least 5, because the projection changes in the first sweeps. With hashing, there are ``n_seeds`` chains.
+    ``more_clusters`` are further values of K without hashing; their chains have three sweeps over ``n_documents``
+    documents, or over 2 K documents if this is more.
+
+    Returns the columns part, method, clusters, bits (0 without hashing), seed, microseconds_per_document, in_use
+    (number of clusters with documents at the end of the chain) and other_cores (mean number of cores that other
+    processes used).
     """
     rows, other = [], OtherWork()
     printed = {"proposal": "hash", **AS_PRINTED, "topic_word_prior": WORD_PRIOR}
@@ -85,17 +86,17 @@ def time_documents(
     grid += [(k, max(n_documents, 2 * k), _MORE_SWEEPS, others) for k in more_clusters]
     with tempfile.TemporaryDirectory() as folder:
         for k, size, iterations, cells in grid:
-            # loaded from files, as the corpora of fits: for writable arrays, kernels would be compiled again
+            # saved and loaded like the corpora of fits, because writable arrays would need other compiled kernels
             simulate(Encyclopaedia(k, size, n_words), seed=0).save(f"{folder}/{k}")
             corpus = Corpus.load(f"{folder}/{k}")
-            if k in n_clusters:  # of more, its dense counts do not fit in memory
+            if k in n_clusters:  # for larger K, the dense counts of the standard sampler do not fit in memory
                 for seed in range(n_seeds):
                     took = microseconds_per_document(corpus, k, seed)
                     rows.append((TOTAL, STANDARD, k, 0, seed, took, k))
                     logger.info("K = %d, %s: %.2f us per document", k, STANDARD, took)
             for method, b, own in cells:
                 pair = specify("mixture", "fastex", {**OUR_PRIORS, **settings, "n_clusters": k, **own})
-                for seed in range(n_seeds if b else 1):  # claims concern only hashed methods
+                for seed in range(n_seeds if b else 1):  # the claims are only on methods with hashing
                     done = fit(corpus, *pair, iterations=iterations, seed=seed)
                     seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
                     fits = FIT_PROJECTION_AFTER if b else ()

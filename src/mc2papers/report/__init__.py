@@ -1,1 +1,1 @@
-"""Files, style, claims and verdicts of all tables and figures."""
+"""Write the files of tables and figures, judge claims, and write the reproduction report."""

@@ -1,4 +1,4 @@
-"""Four measures of agreement with classes, for every method, with their spread (ICML14 figure 5)."""
+"""Compare methods by four measures of agreement with classes, and show their spread (ICML14, figure 5)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDE = {"purity": 0.05, "nmi": 0.05}
 
 
 def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the clusterings of a file of scores. Raises ValueError if its corpus has no label for each document."""
+    """Return the clusterings in the scores of a fit. Raises ValueError if a document of the corpus has no label."""
     from mc2core.posterior.scores import solutions_of  # half a second to load, for jobs that read no scores
 
     solutions = list(solutions_of(fit))
@@ -46,14 +46,14 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
     Parameters
     ----------
-    scores : of fits, with ``method``, ``seed``, ``contexts``, ``source``, ``converged`` (by solution) and the
+    scores : one per fit, with ``method``, ``seed``, ``contexts``, ``source``, ``converged`` (by solution) and the
         clusterings of :func:`mc2core.posterior.scores.solutions_of`.
 
     Returns
     -------
-    columns method, contexts ("tag", "" for none), measure, mean, sd (0 for one clustering), min, max, clusterings,
-    clusters (mean number), not_converged (clusterings whose method did not converge), source; methods and measures in
-    the order of ``scores``.
+    columns method, contexts (such as "tag"; "" for none), measure, mean, sd (0 for one clustering), min, max,
+    clusterings (number), clusters (mean number), not_converged (number of clusterings whose method did not converge)
+    and source. Methods and measures are in the order of ``scores``.
 
     Raises
     ------
@@ -86,11 +86,11 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "tag") -> list[Claim]:
-    """Judge the paper's claims: MC2 with contexts is better than every method in the paper in each of MEASURES, and by
-    a wide margin in WIDE.
+    """Judge the paper's claims that MC2 with contexts is better than the other methods of the paper.
 
-    The value of a method for a seed is the mean over its numbers of clusters. A method is not compared if one of its
-    numbers leaves fewer than FEWEST_PER_CLUSTER documents per cluster. MC2 must have found a clustering.
+    It must be better in each of MEASURES, and by a wide margin in the measures of WIDE. The value of a method for a
+    seed is the mean over its numbers of clusters. A method is not compared if one of its numbers leaves fewer than
+    FEWEST_PER_CLUSTER documents per cluster. There is no verdict if MC2 found no clustering.
     """
     ours = "MC2", context
     table = pd.DataFrame(
@@ -144,8 +144,10 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """Draw one panel per measure and one line per method: mean (hollow for contents only), one sd (thick), and range
-    (thin); colours and markers are those of :mod:`mc2papers.report.palette`.
+    """Draw one panel per measure and one line per method.
+
+    A point is a mean (hollow without contexts), a thick line is one sd, and a thin line is the range. Colours and
+    markers are from :mod:`mc2papers.report.palette`.
     """
     from matplotlib.lines import Line2D
 

@@ -1,8 +1,8 @@
 """Claims of the papers, and the rules by which numbers become verdicts.
 
-A claim has one or more statistics, each with a bound. A statistic is computed once per seed; if it compares two
-methods, they are paired by seed and split. Its interval over the seeds decides: it lies completely on the claim's side
-of the bound, completely on the other side, or contains the bound.
+A claim has one or more statistics, each with a bound. A statistic is computed once per seed. If it compares two
+methods, they are paired by seed and split. The verdict depends on the interval of the statistic over seeds, which lies
+completely on the claim's side of the bound, lies completely on the other side, or contains the bound.
 """
 
 from __future__ import annotations
@@ -93,14 +93,15 @@ RULE = (
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number that a claim wants on one side of a bound, by how far it is there.
+    """A number that must be on one side of a bound for a claim to hold.
 
-    least, most : ends of the interval of its lead, its distance from the bound, positive on the claim's side; NaN where
-        one value has no spread.
-    said : the number and its interval in words.
-    size : least lead that counts, such as a gain of 1%. The sign alone is judged by the bound.
-    claimed : the lead that the paper prints, if that is more.
-    lead : of one value, which has no interval.
+    The lead is the distance of the number from the bound, positive on the claim's side.
+
+    least, most : ends of the interval of the lead; NaN for a single value, which has no interval.
+    said : the number and its interval as text.
+    size : smallest lead that counts, such as a gain of 1%; with 0, only the sign of the lead counts.
+    claimed : lead that the paper prints, if it is more than ``size``.
+    lead : lead of a single value.
     """
 
     least: float
@@ -112,7 +113,7 @@ class Statistic:
 
     @property
     def verdict(self) -> str:
-        """Verdict by the sign and the size of the interval, as if the data were the paper's."""
+        """Verdict by the sign and the size of the lead, as if the data were the paper's data."""
         if self.most < 0 or (self.most < self.size and not self.least > 0):
             return NOT_REPRODUCED
         if self.least > self.size:
@@ -121,7 +122,7 @@ class Statistic:
 
     @property
     def order(self) -> tuple[int, float, float]:
-        """Sort key: contradicting results first, then inconclusive ones; for equal verdicts, the least lead first."""
+        """Sort key: contradicting results first, then inconclusive results; with equal verdicts, by the lead."""
         least = -np.inf if np.isnan(self.least) else self.least - self.size
         return _JUDGED.index(self.verdict), least, self.lead - self.size
 
@@ -138,15 +139,14 @@ def mean_of(
     size: float = 0.0,
     claimed: float = 0.0,
 ) -> Statistic:
-    """Return the mean of a statistic over repeats, with Student's t interval; it should be ``above`` or ``below`` a
-    bound.
+    """Return the mean of values over repeats, with Student's t interval, which must be ``above`` or ``below`` a bound.
 
     Parameters
     ----------
-    values : (n,) float, one for each repeat
-    over : name of the repeats
-    is_difference : whether it is shown with its sign
-    size, claimed : of a :class:`Statistic`
+    values : (n,) float, one per repeat
+    over : name of the repeats, in the plural
+    is_difference : whether the mean is shown with its sign
+    size, claimed : see :class:`Statistic`
     """
     values = np.asarray(values, np.float64)
     sign = "+" if is_difference else ""
@@ -170,10 +170,10 @@ def ratio_of(
 
     Parameters
     ----------
-    ratios : (n,) positive float, one for each repeat; NaN for one that never arrives. It counts as 1, not sooner, or as
-        the least of the others where one of them is later still. If none arrives, there is no ratio to show.
-    over : what the repeats are
-    size : of a :class:`Statistic`
+    ratios : (n,) positive float, one per repeat; NaN if a method never reaches the result. NaN counts as 1 or, if a
+        ratio is less than 1, as the smallest ratio. If all ratios are NaN, no ratio is shown.
+    over : name of the repeats, in the plural
+    size : see :class:`Statistic`
     """
     ratios = np.asarray(ratios, np.float64)
     n_never, n = int(np.isnan(ratios).sum()), len(ratios)
@@ -200,8 +200,10 @@ def _bound_mean(
     over: str,
     sign: str = "",
 ) -> Statistic:
-    """Return the mean of ``values`` with Student's t interval; ``shown_as`` transforms the displayed and bounded
-    values."""
+    """Return the mean of ``values`` with Student's t interval.
+
+    ``shown_as`` transforms the mean and the interval before they are shown and compared with the bound.
+    """
     mean, reach, n = float(values.mean()), np.nan, len(values)
     if n > 1:
         from scipy import stats  # half a second to load, and every job imports this module
@@ -230,7 +232,7 @@ def difference(
     size: float = 0.0,
     claimed: float = 0.0,
 ) -> Statistic:
-    """Return ``first`` minus ``second``, paired by seed (the index). Raises ValueError if they share no seed."""
+    """Return the mean of ``first`` minus ``second``, paired by seed (the index). Raises ValueError without a pair."""
     paired = (first - second).dropna()
     if paired.empty:
         raise ValueError(f"{name}: the two sides have none of the {over} in common")
@@ -249,25 +251,24 @@ def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0)
 
 
 def of_order(times: float) -> float:
-    """Return the smallest ratio of the same order as a printed one: half an order of magnitude smaller, but at least 1.
+    """Return the smallest ratio that counts as equal to a printed ratio: half an order of magnitude less, at least 1.
 
-    Machines, sizes and implementations differ from the papers', so the digits of such a ratio have no meaning.
+    Machines, sizes and implementations differ from the papers, so the digits of such a ratio have no meaning.
     """
     return max(1.0, times / ORDER)
 
 
 def leaves_start(start: Any, end: Any) -> Any:
-    """Return whether a chain ends below its start by more than GAIN, for numbers that should be low; arrays
-    elementwise.
+    """Return whether a number that should be low decreases by more than GAIN from start to end (elementwise).
 
-    Other chains cannot be compared with a chain that does not: its gain and the time of its gain are noise.
+    If the number of a chain does not decrease, its gain and the time of its gain are noise, and other chains cannot be
+    compared with this chain.
     """
     return end * (1 + GAIN) < start
 
 
 def share_of(name: str, happened: Sequence[bool]) -> Statistic:
-    """Return the share of fits in which something happened, with Clopper and Pearson's interval; it should be above one
-    half."""
+    """Return the fraction of fits with an outcome, with Clopper and Pearson's interval; it must be above one half."""
     from scipy.stats import beta
 
     n, k = len(happened), int(sum(happened))
@@ -278,20 +279,21 @@ def share_of(name: str, happened: Sequence[bool]) -> Statistic:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement on a dataset, and what our numbers say of it. Made by :func:`judge` and its like.
+    """A claim on a dataset with its verdict, as returned by :func:`judge` and similar functions.
 
-    dataset : its title
+    dataset : title of the dataset
     text : the claim
-    verdict : one of VERDICTS; until :func:`on_data` as if on the paper's data
-    numbers : our numbers, in short; may be empty
-    reason : the statistic that decides, with its interval, or why there is no verdict
-    favours : the model that the claim favours, "" for none: data drawn from that model cannot test it. No
-        simulated data can if it is ANY_SIMULATOR
-    data : what the dataset is; filled in by :func:`on_data`
-    size, limits : documents, lengths of chains and repeats, and what of them limits the verdict; so too, unless given
+    verdict : one of VERDICTS; before :func:`on_data`, the verdict as if the data were the paper's data
+    numbers : our numbers in short form; may be empty
+    reason : the statistic that decides, with its interval, or the reason for no verdict
+    favours : model that the claim favours, or "". Data drawn from this model cannot test the claim. With ANY_SIMULATOR,
+        no simulated data can test it
+    data : kind of the data, set by :func:`on_data`
+    size, limits : documents, lengths of chains and repeats, and those that limit the verdict; :func:`on_data` sets both
+        if they are empty
     whose : PAPERS_OWN, OPEN or OURS
-    of : the target whose claim it is; "" for that which judges it
-    agrees : whether one value decides, which has no interval, and it is on the claim's side
+    of : target to which the claim belongs; "" if it is the target that judges the claim
+    agrees : whether a single value without an interval decides, and lies on the claim's side
     """
 
     dataset: str
@@ -309,7 +311,7 @@ class Claim:
 
     @property
     def said(self) -> str:
-        """Numbers and reason as text."""
+        """Text with the numbers and the reason."""
         return ": ".join(filter(None, (self.numbers, self.reason)))
 
 
@@ -321,10 +323,10 @@ def judge(
     favours: str = "",
     whose: str = PAPERS_OWN,
 ) -> Claim:
-    """Return the verdict on a claim that needs the support of each of its statistics.
+    """Return a claim with its verdict; the claim holds only if each of its statistics supports it.
 
-    The claim is supported only if every statistic supports it. The reason names the statistic that decides: the
-    statistic furthest against the claim, the least certain statistic, or the statistic nearest to the bound.
+    The reason shows the statistic that decides: the statistic that contradicts the claim most, the least certain
+    statistic, or the statistic nearest to the bound.
     """
     weakest = min(statistics, key=lambda one: one.order)
     agrees = bool(np.isnan(weakest.least)) and weakest.lead > weakest.size
@@ -332,17 +334,17 @@ def judge(
 
 
 def unmet(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
-    """Return a claim whose precondition fails in this run."""
+    """Return a claim whose precondition is not met in this run."""
     return Claim(dataset, text, UNMET, numbers, reason, whose=whose)
 
 
 def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: str = PAPERS_OWN) -> Claim:
-    """Return a claim that the data of this run cannot test, whatever the numbers."""
+    """Return a claim that the data of this run cannot test, independent of the numbers."""
     return Claim(dataset, text, NOT_TESTABLE, numbers, reason, whose=whose)
 
 
 def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits: str = "") -> list[Claim]:
-    """Return the claims of the target ``of`` as judged by fits under a choice that its paper leaves open."""
+    """Return claims of the target ``of`` that are judged by fits with a choice that the paper does not print."""
     fields: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
     return [
         replace(
@@ -353,28 +355,28 @@ def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits:
 
 
 def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
-    """Return a claim that needs machines, software or figures that are not available."""
+    """Return a claim that needs machines, software or numbers that are not available."""
     return Claim(dataset, text, NOT_RUN, numbers, reason)
 
 
 def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
-    """Return the claim; a supported claim gets ``verdict`` if there is a ``reason`` against the support."""
+    """Return the claim; if it is supported and ``reason`` is not "", its verdict becomes ``verdict``."""
     if claim.verdict not in (REPRODUCED, SMALLER) or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
 
 def undecided(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
-    """Return the claim; a judged claim gets ``verdict`` if there is a ``reason`` against any judgement."""
+    """Return the claim; if an interval has decided it and ``reason`` is not "", its verdict becomes ``verdict``."""
     if claim.verdict not in _JUDGED or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
 
 def too_few(claim: Claim, number: float, what: str) -> Claim:
-    """Return the claim, NOT_TESTABLE if it is about fewer documents than FEWEST, whatever the interval.
+    """Return the claim, with the verdict NOT_TESTABLE if it concerns fewer documents than FEWEST.
 
-    number, what : "5" and "documents with a context"
+    number, what : number of documents and their description, such as 5 and "documents with a context"
     """
     return undecided(
         claim, f"there are {number:,.0f} {what}, fewer than the required {FEWEST}" if number < FEWEST else ""
@@ -382,10 +384,11 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
 
 
 def degenerate(clusters: Any, documents: float, name: str) -> str:
-    """Return the reason why the fits of a method have no clustering (all with one cluster, or one per document), else
-    "".
+    """Return the reason why a method found no clustering; "" if it did.
 
-    clusters : number of each fit
+    The reason is that all fits have one cluster, or that all fits have one cluster per document.
+
+    clusters : number of clusters per fit
     """
     if (np.asarray(clusters) == 1).all():
         return f"{name} puts all documents in one cluster"
@@ -395,7 +398,7 @@ def degenerate(clusters: Any, documents: float, name: str) -> str:
 
 
 def timed_alone(claim: Claim, cores: float) -> Claim:
-    """Return the claim on times, INCONCLUSIVE if more than OTHER_CORES cores, or an unknown number, did other work.
+    """Return a claim on times, INCONCLUSIVE if other programs used more than OTHER_CORES cores or if this is unknown.
 
     cores : result of :meth:`mc2papers.other_work.OtherWork.cores`
     """
@@ -408,9 +411,9 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
     """Return the claims with their data, and with verdicts that depend on the kind of data.
 
-    Claims that are judged by classes need FEWEST_PER_CLUSTER documents per class, whatever their interval says.
+    Claims that are judged by classes need at least FEWEST_PER_CLUSTER documents per class for a verdict.
 
-    data : data by title of the dataset. Raises ValueError for a claim on another dataset.
+    data : data by title of the dataset. A claim on another dataset raises ValueError.
     """
     result = []
     for claim in claims:
@@ -437,7 +440,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """Return a table with one row per claim and the columns COLUMNS; the claims have their data (:func:`on_data`)."""
+    """Return a table with one row per claim and the columns COLUMNS, from the result of :func:`on_data`."""
     rows = [
         (one.dataset, one.data, one.size, one.limits, one.whose, one.text, one.verdict, one.numbers, one.reason)
         for one in claims

@@ -1,7 +1,8 @@
-"""Data and computation behind a verdict: our documents, lengths of chains and repeats next to the paper's.
+"""Describe the data and computation behind a verdict: documents, lengths of chains and repeats.
 
-They are computed from the settings of a run and its corpora. They show at a glance whether a claim failed on the
-paper's data with the paper's number of iterations, or on a small sample with a short chain.
+The descriptions come from the settings of a run and from its corpora, and include the printed numbers. They show
+whether a claim failed on the paper's data with the paper's number of iterations, or on a small sample with a short
+chain.
 """
 
 from __future__ import annotations
@@ -36,16 +37,15 @@ def paper_sizes() -> dict[tuple[str, str], dict[str, int]]:
 
 
 def extent_of_runs(configuration: Configuration, name: str, methods: Collection[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return the data and computation behind the claims of a target, by dataset, as far as the settings of its runs
-    show.
+    """Return the computation behind the claims of a target by dataset, as far as it follows from the settings of runs.
 
-    Rows of our variants do not count, unless there are no others.
+    Runs of our variants do not count, unless there are no other runs.
 
     methods : names of the methods whose runs count; if empty, all methods count
 
     Returns
     -------
-    Each with ``length`` (in words), ``repeats`` (in words), ``limits`` and ``paper_documents``; JSON-able.
+    Dicts with ``length`` and ``repeats`` (both as text), ``limits`` and ``paper_documents``, which JSON can store.
     """
     extents = {}
     runs = {run: one for run, one in configuration.runs.items() if name in one["targets"]}
@@ -74,12 +74,12 @@ def extent_of_runs(configuration: Configuration, name: str, methods: Collection[
 
 
 def extent_of_one_epoch(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
-    """Return the same of a target that follows the first epoch of its fits."""
+    """Return the result of :func:`extent_of_runs` for a target that uses only the first epoch of its fits."""
     return {dataset: one | {"length": "1 epoch"} for dataset, one in extent_of_runs(configuration, name).items()}
 
 
 def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
-    """Return a phrase such as "60 of 600 sweeps", and whether this is a limit."""
+    """Return a phrase such as "60 of 600 sweeps", and a list with the limit if the chains are short."""
     if not sweeps:
         return "", []
     is_short = paper is not None and max(sweeps) < _SHARE * paper
@@ -92,8 +92,8 @@ def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
 
     Parameters
     ----------
-    extent : of :func:`extent_of_runs`; ``documents`` in it, in words, stands before those of the corpus
-    documents : of the corpus, held-out ones included
+    extent : result of :func:`extent_of_runs`; if it has ``documents`` as text, this text is used
+    documents : number of documents of the corpus, including held-out documents
     """
     if not extent:
         return "", ""

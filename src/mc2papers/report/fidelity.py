@@ -1,7 +1,7 @@
-"""The list of all elements of the papers, with their place in the code and their departures from the paper.
+"""The list of all elements of the papers, with their modules and their departures from the paper.
 
-``assets/fidelity.csv`` has one row per element; names in ``module``, ``test``, ``target`` and ``settings`` are
-separated by blanks. Captions, notes under tables and the counts in ``docs/papers/fidelity.md`` are made from it::
+``assets/fidelity.csv`` has one row per element. Names in ``module``, ``test``, ``target`` and ``settings`` are
+separated by blanks. Captions, notes under tables and the counts in ``docs/papers/fidelity.md`` come from this file::
 
     python -m mc2papers.report.fidelity docs
 """
@@ -35,11 +35,11 @@ class Entry:
 
     Attributes
     ----------
-    paper, place, element : where it is printed, and what it is
-    status : of STATUSES
-    module, test, target : where it is done, what holds it, and which tables and figures show it
-    settings : of rows of the experiments table that depart from what is printed, on its targets
-    departure : one sentence; empty where it is as printed
+    paper, place, element : paper, section or equation, and description of the element
+    status : a key of STATUSES
+    module, test, target : modules that implement the element, tests that check it, and tables and figures that show it
+    settings : settings that differ from the printed settings in experiments of these targets
+    departure : one sentence; empty if the element is as printed
     """
 
     paper: str
@@ -63,7 +63,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def departures(target: str) -> str:
-    """Return the number of departures from the paper in a table or figure, and where they are listed; "" for none."""
+    """Return a sentence with the number of departures of a table or figure, and where they are listed; "" for none."""
     texts = {one.departure for one in entries() if target in one.target and one.departure}
     return f"Departures from the paper: {len(texts)}, listed in docs/papers/fidelity.md." if texts else ""
 
@@ -75,7 +75,7 @@ def counts() -> str:
 
 
 def with_part(text: str, name: str, maker: str, part: str) -> str:
-    """Return a document with one generated part replaced. Raises ValueError if the marks of the part are missing."""
+    """Return a document with a generated part replaced. Raises ValueError if the marks around the part are missing."""
     first, last = f"<!-- {name}: made by {maker} -->\n", f"<!-- end of the {name} -->\n"
     match = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
     if match is None:

@@ -1,4 +1,4 @@
-"""Gantt chart of the jobs of a run, from the records of Snakemake."""
+"""Draw a Gantt chart of the jobs of a workflow run, from the records of Snakemake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STEPS = (5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 
 
 class Job(NamedTuple):
-    """A job that ended: named by its log below the folder of logs, with its times in seconds since the epoch."""
+    """A finished job, with the path of its log as name, and with its times in seconds since 1970."""
 
     name: str
     start: float
@@ -45,10 +45,10 @@ class Job(NamedTuple):
 
 
 def read_jobs(records: str | os.PathLike[str], logs: str | os.PathLike[str]) -> list[Job]:
-    """Return the jobs with a log below ``logs``, in the order of their starts, from Snakemake's folder of ``records``.
+    """Return the jobs with a log below ``logs``, in the order of their starts, from Snakemake's folder ``records``.
 
-    There is one record per output file of a job; a job lasts from the first start to the last end of its files. The
-    list is empty if Snakemake stores no records (``--drop-metadata``).
+    There is one record per output file. A job lasts from the first start to the last end in the records of its files.
+    The list is empty if Snakemake stores no records (``--drop-metadata``).
     """
     times: dict[str, tuple[float, float]] = {}
     for path in Path(records).rglob("*"):
@@ -64,9 +64,10 @@ def read_jobs(records: str | os.PathLike[str], logs: str | os.PathLike[str]) -> 
 
 
 def chart(jobs: Sequence[Job]) -> str:
-    """Return the HTML of the chart: one bar per job, in as many lanes as ran at once, and a table of the kinds of jobs.
+    """Return the HTML of the chart, and a table of the kinds of jobs.
 
-    Times of a minute or more without jobs, as between two runs, are cut out. ``jobs`` are in the order of their starts.
+    Each job is a bar; jobs that ran at the same time are in different lanes. Times of a minute or more without jobs,
+    for example between two runs, are omitted. ``jobs`` are in the order of their starts.
     """
     if not jobs:
         return ""
@@ -116,7 +117,7 @@ def _bar(job: Job, x: float, y: float, width: float) -> str:
 
 
 def _axis(total: float, scale: float, height: float) -> str:
-    """Return the axis with at most about 12 times below the lanes."""
+    """Return the axis below the lanes, with about 12 labels at most."""
     step = next((step for step in _STEPS if total / step <= 12), _STEPS[-1])
     return "".join(
         f'<text x="{second * scale:.1f}" y="{height + 15}" fill="currentColor">{_format(second)}</text>'
@@ -140,7 +141,7 @@ def _table(jobs: Sequence[Job]) -> str:
 
 
 def _format(seconds: float) -> str:
-    """Return a time as text: "0.4 s", "46 s", "6:37", "2:06:37"."""
+    """Return a time as text, such as "0.4 s", "46 s", "6:37" or "2:06:37"."""
     if seconds < 60:
         return f"{seconds:.1f} s" if 0 < seconds < 9.95 else f"{seconds:.0f} s"
     minutes, remainder = divmod(round(seconds), 60)

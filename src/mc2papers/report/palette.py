@@ -1,4 +1,4 @@
-"""Colours and markers: a method has its own in every figure; clusters and classes have others."""
+"""Colours and markers of figures: each method has the same colour in all figures, and clusters have other colours."""
 
 from __future__ import annotations
 

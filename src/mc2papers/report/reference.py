@@ -1,4 +1,4 @@
-"""Reference results of a long run, stored in the repository, with which new results are compared."""
+"""Compare new results with reference results of a long run, which are stored in the repository."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SPREAD, SHARE = 3.0, 0.01
 
 
 def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return the final results of the fits below a folder of results, as rows with the columns COLUMNS.
+    """Return the final results of all fits in a folder of results, as rows with the columns COLUMNS.
 
-    A fit has a row per clustering of its scores, which ``solution`` names if there are several, and one per state in
-    which its perplexity was followed. One that followed labels has the last row of its trace.
+    A fit has one row per clustering in its scores; if there are several, ``solution`` has their names. A fit also has
+    rows for its perplexity over time, and a row for the end of its trace if the trace has the distance from labels.
     """
     folder, rows = Path(results), list[dict[Any, Any]]()
     for path in sorted(folder.glob("scores/*/*.json")):
@@ -55,7 +55,7 @@ def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _read_origin(folder: Path, run: str, seed: int) -> dict[str, Any]:
-    """Return when, where and from which code a fit was made."""
+    """Return the date, the machine, the commit and the processor time of a fit."""
     provenance = folder / "fits" / run / str(seed) / "provenance.json"
     fit = storage.read_json(provenance)
     day = datetime.fromtimestamp(provenance.stat().st_mtime, UTC).date()
@@ -69,7 +69,7 @@ def read_record(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def record(results: str | os.PathLike[str], path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Write the results of a run to a file; rows of other fits that it holds already are kept."""
+    """Write the results of a run to a file of reference results; rows of other fits in this file are kept."""
     earlier = read_record(path) if Path(path).is_file() else pd.DataFrame(columns=list(COLUMNS))
     fresh = read_results(results)
     parts = [part for part in (earlier[~_of_fits(earlier, fresh)], fresh) if len(part)]
@@ -82,7 +82,7 @@ def record(results: str | os.PathLike[str], path: str | os.PathLike[str]) -> pd.
 
 
 def _of_fits(table: pd.DataFrame, other: pd.DataFrame) -> np.ndarray:
-    """Find the rows of fits that another table has as well."""
+    """Return, for each row of a table, whether its fit is also in another table."""
     return pd.MultiIndex.from_frame(table[_FIT]).isin(pd.MultiIndex.from_frame(other[_FIT]))
 
 
@@ -91,8 +91,8 @@ def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    A row per number that both have: KEYS, measure, fresh, reference, and agreement: "same" (by SAME), "near" (by SPREAD
-    or SHARE) or "differs".
+    One row per number that is in both tables, with KEYS, measure, fresh, reference, and agreement: "same" (by SAME),
+    "near" (by SPREAD or SHARE) or "differs".
     """
     rows = []
     by_fit = reference.set_index(KEYS)
@@ -113,7 +113,7 @@ def compare(fresh: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe(fresh: pd.DataFrame, reference: pd.DataFrame) -> str:
-    """Describe the progress of a run, the remaining work, and how its results compare with the reference."""
+    """Describe the progress of a run, the remaining work, and the agreement of its results with the reference."""
     table = compare(fresh, reference)
     fits = reference.drop_duplicates(_FIT)
     is_left = ~_of_fits(fits, fresh)

@@ -1,4 +1,4 @@
-"""The reproduction report in one file: overview, scorecard, and a gallery of all tables and figures."""
+"""Write the reproduction report as one HTML file: overview, scorecard, and a gallery of all tables and figures."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def write_reproduction_report(
     own: Mapping[str, tuple[str, str]],
     ran: Sequence[jobs.Job] = (),
 ) -> None:
-    """Write the report of a run: an answer for each paper, the scorecard, pictures with their verdicts, details folded.
+    """Write the report of a run: a summary per paper, the scorecard, figures with verdicts, and folded details.
 
     Parameters
     ----------
     path : the HTML file; links to data are relative to its folder
-    entries : for each table and figure: ``name``, ``paper`` (of PAPERS), ``title``, ``caption`` (reStructuredText),
-        ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
-        among them)
-    claims : columns target and those of :data:`mc2papers.report.claims.COLUMNS`
-    about : sentences on the run, at the end
-    own : title of each HTML report of an own corpus: its path, and a sentence on what the fit found
+    entries : one per table and figure, with ``name``, ``paper`` (a key of PAPERS), ``title``, ``caption``
+        (reStructuredText), ``files`` (paths by suffix, the shown file first) and ``runs`` (sentences on its fits and
+        their results)
+    claims : columns target and :data:`mc2papers.report.claims.COLUMNS`
+    about : sentences on the run, shown at the end
+    own : HTML reports of the user's corpus: by title, the path and a sentence on the result of the fit
     ran : jobs of :func:`mc2papers.report.jobs.read_jobs`, whose times are shown
 
-    ValueError for an unknown verdict, and for a table whose file holds no table.
+    Raises ValueError for an unknown verdict, and for the file of a table that contains no table.
     """
     path = Path(path)
     unknown = sorted(set(claims["verdict"]) - set(VERDICTS))
@@ -97,7 +97,7 @@ def _answers(card: pd.DataFrame) -> str:
 
 
 def _colour_verdicts(sentence: str) -> str:
-    """Return a sentence with its verdicts in their colours."""
+    """Return a sentence in which verdicts have their colours."""
     for verdict, phrase in SAID.items():
         sentence = sentence.replace(f"{phrase}: ", f"{_badge(verdict, phrase)}: ")
     return sentence
@@ -146,7 +146,7 @@ _INTERVAL = re.compile(r"([^;]* [+-][\d.,]+) \(95% ([+-][\d.,]+) to ([+-][\d.,]+
 
 
 def _interval(reason: str) -> str:
-    """Return the deciding difference of a claim and its interval, drawn with a line at zero; "" if there is none."""
+    """Return a drawing of the difference that decides a claim, with its interval and a line at zero; "" for none."""
     match = _INTERVAL.search(reason)
     if match is None:
         return ""
@@ -177,9 +177,9 @@ def _list_corpora(corpora: Mapping[str, tuple[str, str]], folder: Path) -> str:
 
 
 def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the counts of verdicts on the papers' claims, then on claims about our variants, all folded.
+    """Return folded lists of claims with counts of verdicts, first on the papers' claims and then on our variants.
 
-    A button per verdict shows only its claims.
+    There is one button per verdict, which shows only the claims with this verdict.
     """
     if claims.empty:
         return "<p>No table or figure of this run has claims.</p>"
@@ -238,7 +238,7 @@ def _gallery(paper: str, entries: Sequence[Mapping[str, Any]], claims: pd.DataFr
 
 
 def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
-    """Return a table or figure as a thumbnail and one line, which opens to show everything."""
+    """Return a table or figure as a thumbnail with one line of text; a click shows all its content."""
     files = {kind: Path(path) for kind, path in entry["files"].items()}
     title = html.escape(entry["title"])
     if "png" in files:
@@ -286,7 +286,7 @@ def _claims_of(claims: pd.DataFrame) -> str:
 
 
 def _small_table(tables: str) -> str:
-    """Return the first rows of a file's first table as spans: its first columns, and the paper's column for one."""
+    """Return the first rows of a file's first table as spans, with its first columns and one column of the paper."""
     rows = re.findall(r"<tr[^>]*>.*?</tr>", tables[: tables.find("</table>")], re.S)[:_ROWS_OF_A_THUMBNAIL]
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows if 'class="group"' not in row]
     head = [cell.strip() for cell in cells[0]]
@@ -307,7 +307,7 @@ def _rst(text: str) -> str:
 
 
 def _describe_run(paragraphs: Sequence[str]) -> str:
-    """Return what was run, versions and commit of the report, and the source of each file."""
+    """Return a description of the run, and the versions and the commit of the code."""
     record = environment()
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     commit = record["git_commit"] or "not known"

@@ -1,12 +1,12 @@
-"""The scorecard: the main claims of each paper, the published number next to our number, the verdict and the data.
+"""The scorecard: the main claims of each paper with the printed number, our number, the verdict and the data.
 
-``assets/scorecard.csv`` names the claims, ``assets/recorded_claims.csv`` holds the verdicts of recorded runs. The
-reproduction report shows the scorecard of a run; a recorded verdict replaces the verdict of the run if its data are
-better. The README and the pages in ``docs/papers`` show only recorded verdicts::
+``assets/scorecard.csv`` has the claims, and ``assets/recorded_claims.csv`` has the verdicts of recorded runs. The
+reproduction report shows the scorecard of a run. A recorded verdict replaces the verdict of the run if the recorded run
+used better data. The README and the pages in ``docs/papers`` show only recorded verdicts. This command updates them::
 
     python -m mc2papers.report.scorecard docs README.md
 
-Record a run: its claims replace the recorded claims with the same target, dataset, data and ``whose``::
+The next command records a run. Its claims replace recorded claims with the same target, dataset, data and ``whose``::
 
     python -m mc2papers.report.scorecard record results/claims.csv "default configuration" "1 December 2026" COMMIT
 """
@@ -88,9 +88,9 @@ def recorded() -> pd.DataFrame:
 
 
 def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
-    """Return one row with COLUMNS per headline of the claims of this run or of a recorded run, real data first.
+    """Return one row with COLUMNS per headline, from the claims of this run or of a recorded run, real data first.
 
-    claims : of a run, as claims.csv has them
+    claims : claims of this run in the form of claims.csv
     """
     table = pd.concat([claims.assign(date=""), recorded()], ignore_index=True).fillna("")
     table, under_choice = table[table["whose"] == PAPERS_OWN], table[table["whose"] == OPEN]
@@ -112,12 +112,11 @@ def scorecard(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
-    """Return the verdict on a claim from its verdicts under the choices that the paper leaves open, with an
-    explanation.
+    """Return the verdict on a claim from its verdicts under open choices of the paper, with an explanation.
 
-    A choice counts if all its seeds decide for the claim, by the same rule; every choice tried is counted.
+    A choice supports the claim if the same rule over its seeds does. The explanation has the number of tried choices.
 
-    under_choice : claims under an open choice, of this run first
+    under_choice : claims under an open choice, first those of this run
     """
     claim = f": {row['claim']}"
     is_same = (under_choice[["target", "dataset", "data"]] == row[["target", "dataset", "data"]].to_list()).all(axis=1)
@@ -143,28 +142,29 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
 
 
 def _kind(data: str) -> int:
-    """Place of the data among _KINDS."""
+    """Return the index of the data in _KINDS."""
     if data == "real excerpt":
         return 0
     return next(index for index, kind in enumerate(_KINDS) if data == kind or data.startswith(f"{kind} ("))
 
 
 def _shorten_kind(data: str) -> str:
-    """Return the kind of data for readers: "simulated", without the model that it is drawn from."""
+    """Return the kind of data for readers, without the model of simulated data, such as "simulated"."""
     return data.partition(" (")[0].replace("of no paper", "not in the papers")
 
 
 def _rank(row: Any) -> tuple[int, bool, bool]:
-    """Return a key for sorting: real data first, then claims with a verdict, then this run."""
+    """Return a sort key: real data first; on equal data, claims with a verdict first; then claims of this run first."""
     return _kind(row["data"]), row["verdict"] not in SAID, row["date"] != ""
 
 
 def once(claims: pd.DataFrame) -> pd.DataFrame:
-    """Count each claim of a paper once: of its rows on several datasets, one with a verdict, on the best data.
+    """Return one row per claim of the papers; if a claim has rows on several datasets, choose one of them.
 
-    If the data are equally good, the dataset of the scorecard decides, then the first name in the alphabet.
+    Rows with a verdict and with the best data are preferred. If the data are equally good, the dataset of the scorecard
+    is chosen, and otherwise the first dataset in alphabetical order.
 
-    claims : with the columns of claims.csv; rows with the same target and claim are one claim
+    claims : columns as in claims.csv; rows with the same target and claim are one claim
     """
     of_papers, heads = claims[claims["whose"] == PAPERS_OWN], headlines()
 
@@ -188,21 +188,24 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shorten(row: Any) -> str:
-    """Return our numbers in short form: without parentheses and text after a semicolon; if there are none, the deciding
-    number. Text before a colon, such as the method that is judged in place of the paper's, follows the numbers."""
+    """Return our numbers in short form, without parentheses and text after a semicolon.
+
+    Text before a colon, such as the method that is judged instead of the paper's method, follows the numbers. If there
+    are no numbers, the result is the number that decides.
+    """
     method, _, numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).partition(";")[0].rpartition(": ")
     return "; ".join(filter(None, (numbers, method))) or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]
 
 
 def _why(row: Any) -> str:
-    """Return the reason for no verdict, or for a verdict that times do not decide: the text before the statistic."""
+    """Return the reason why a claim has no verdict, or why times are inconclusive: the text before the statistic."""
     reason = str(row["reason"]) if row["numbers"] else ""  # without numbers, the reason is already shown
     is_timed = row["verdict"] == INCONCLUSIVE and reason.startswith("timed ")
     return reason.partition("; ")[0] if row["verdict"] not in SAID or is_timed else ""
 
 
 def sentences(table: pd.DataFrame, paper: str) -> list[str]:
-    """Return sentences on which main claims of a paper are reproduced, which are not, and on which data."""
+    """Return sentences on the main claims of a paper that are reproduced or not, and on the data."""
     rows = table[table["paper"] == paper]
     if rows.empty:
         return []
@@ -222,26 +225,28 @@ def sentences(table: pd.DataFrame, paper: str) -> list[str]:
 
 
 def said_data(row: Any) -> str:
-    """Return the data of a verdict: "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short
-    chains"."""
+    """Return the data of a verdict as text.
+
+    An example is "NIPS, real; all 1,740 documents, 200 of 600 sweeps, 3 seeds; limits: short chains".
+    """
     limits = f"limits: {row['limits']}" if row["limits"] and row["verdict"] in SAID else ""
     return "; ".join(filter(None, (f"{row['dataset']}, {_shorten_kind(row['data'])}", row["size"], limits)))
 
 
 def _sentence(text: str) -> str:
-    """Return text as a sentence with a capital letter; "" for no text."""
+    """Return a text as a sentence that begins with a capital letter; "" for no text."""
     return f"{text[0].upper()}{text[1:]}. " if text else ""
 
 
 def _list_headlines(rows: pd.DataFrame, verdicts: tuple[str, ...]) -> str:
-    """Return the headlines of each verdict: "Reproduced: A; B. Supported on other data: C"."""
+    """Return the headlines by verdict, such as "Reproduced: A; B. Supported on other data: C"."""
     names = {one: "; ".join(rows.loc[rows["verdict"] == one, "headline"]) for one in verdicts}
     return ". ".join(f"{SAID[one]}: {text}" for one, text in names.items() if text)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
 def markdown(table: pd.DataFrame) -> Iterator[str]:
-    """Yield lines of the scorecard for docs: a list, because rows of a table would be too long."""
+    """Yield the lines of the scorecard for the documentation, as a list, because rows of a table would be too long."""
     yield from (_line(f"Verdicts on the {len(table)} main claims: {said_counts(table)}."), "")
     for paper, title in TITLES.items():
         rows = table[table["paper"] == paper]
@@ -257,9 +262,11 @@ def markdown(table: pd.DataFrame) -> Iterator[str]:
 
 
 def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
-    """Yield lines for the README: the document level, then per paper, best first, the counts of verdicts and one claim.
+    """Yield lines for the README: one on the document level, and one per paper with counts of verdicts and a claim.
 
-    real : fits on real data, as docs/papers/real.csv has them, for the line on the document level
+    The paper with the largest fraction of reproduced or supported claims comes first.
+
+    real : fits on real data in the form of docs/papers/real.csv, for the line on the document level
     """
     mean = real.groupby("run")["perplexity"].mean()
     listed = ", ".join(f"{mean[run]:,.0f} for {label}" for run, label in _PERPLEXITIES.items() if run in mean)
@@ -280,7 +287,7 @@ def found(table: pd.DataFrame, real: pd.DataFrame) -> Iterator[str]:
 
 
 def claims_in_short() -> Iterator[str]:
-    """Return the lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
+    """Yield the lines of ``docs/papers/claims.md``: the recorded runs, and the counts of their verdicts."""
     table = recorded()
     for (run, date, commit), _ in table.groupby(["run", "date", "commit"], sort=False):
         yield _line(f"- {run}: {date}, commit {commit}")
@@ -304,7 +311,7 @@ def _line(text: str) -> str:
 
 
 def times() -> Iterator[str]:
-    """Yield lines of the table of times in ``docs/papers/index.md``: commands, their jobs, time and memory."""
+    """Yield the lines of the table in ``docs/papers/index.md`` with the time and memory of recorded commands."""
     yield from ("| what | time | memory |", "|---|---|---|")
     for _, row in pd.read_csv(_ASSETS / "recorded_times.csv").iterrows():
         jobs = f"{row['jobs']:.0f} jobs; " if pd.notna(row["jobs"]) else ""
@@ -313,7 +320,7 @@ def times() -> Iterator[str]:
 
 
 def documents(docs: Path, readme: Path) -> dict[Path, str]:
-    """Return the documents with the scorecard of the recorded runs."""
+    """Return the texts of all documents with the scorecard, the counts and the times of recorded runs, by path."""
     papers = docs / "papers"
     table = scorecard(recorded().iloc[:0].drop(columns="date"))
     texts = {}
@@ -329,8 +336,10 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
-    """Return the recorded claims, with those of the same target, dataset, data and ``whose`` replaced by the claims of
-    a run."""
+    """Return the recorded claims with the claims of a run, which replace claims with the same keys.
+
+    The keys are target, dataset, data and ``whose``.
+    """
     keys = ["target", "dataset", "data", "whose"]
     old, new = recorded(), claims.astype(object).fillna("").assign(run=run, date=date, commit=commit)
     is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))

@@ -1,4 +1,4 @@
-"""Common style of all figures, and their files: PNG, PDF, and the CSV of the drawn values."""
+"""Apply the common style of figures, and write their files: PNG, PDF, and a CSV of the plotted values."""
 
 from __future__ import annotations
 
@@ -43,21 +43,26 @@ _SVG_PPI = 144
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure in the common style; sizes in inches."""
+    """Return an empty figure in the common style, with sizes in inches."""
     plt.rcParams.update(_PARAMETERS)
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def mark_source(figure: Figure, text: str) -> None:
-    """Write the source of the data into the picture ("" writes nothing), because simulated and excerpted data must be
-    marked."""
+    """Write the source of the data into the figure, because simulated and excerpted data must be marked.
+
+    With the text "", nothing is written.
+    """
     if text:
         text = f"Data: {text}"
         figure.supxlabel(text, fontsize=8, color=SOURCE, x=0.99, ha="right")
 
 
 def write_figure(figure: Figure | str, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
-    """Write ``stem``.png, .pdf and .csv, each whole or not at all, and close the figure; a text is an SVG."""
+    """Write ``stem``.png, .pdf and .csv, each by an atomic replacement, and close the figure.
+
+    If ``figure`` is a string, it is the text of an SVG.
+    """
     stem = Path(stem)
     for kind, content in (_render_svg(figure) if isinstance(figure, str) else _render(figure)).items():
         with storage.replacing(stem.with_suffix(f".{kind}"), "wb") as stream:

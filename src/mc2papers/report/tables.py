@@ -1,4 +1,4 @@
-"""Tables: our numbers next to the paper's, with verdicts on the claims, as CSV, Markdown, LaTeX and HTML."""
+"""Write tables with our and the printed numbers and with verdicts on claims, as CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP = "dataset"
 
 
 def number(value: Any, digits: int = 0) -> str:
-    """Return a number as text, ``"2,322"``; "" for a missing number."""
+    """Return a number as text, such as ``"2,322"``; "" for a missing number."""
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
 
@@ -35,20 +35,22 @@ def mean_and_sd(values: pd.Series, name: str) -> dict[str, float]:
 
 
 def spread(row: Any, name: str, digits: int = 0) -> str:
-    """Return ``"2,322 ± 4"`` from the columns of :func:`mean_and_sd`, without the sd if it is missing."""
+    """Return text such as ``"2,322 ± 4"`` from the columns of :func:`mean_and_sd`, without the sd if it is missing."""
     sd = row[f"{name}_sd"]
     return number(row[name], digits) + (f" ± {number(sd, digits)}" if pd.notna(sd) else "")
 
 
 def mean_sd(values: pd.Series, digits: int = 0) -> str:
-    """Return ``"2,322 ± 4"`` for these values."""
+    """Return mean and sd of these values as text, such as ``"2,322 ± 4"``."""
     return spread(mean_and_sd(values, "value"), "value", digits)
 
 
 def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Group claims by heading: claims of the papers, under open choices, and on our variants; leave out empty groups.
+    """Group claims under headings: the papers' claims, claims under open choices, and claims on our variants.
 
-    claims : with the COLUMNS of :mod:`mc2papers.report.claims`, and others; what they rest on is put to the data
+    Empty groups are omitted. The column ``size`` is appended to the column ``data``.
+
+    claims : COLUMNS of :mod:`mc2papers.report.claims`, and possibly other columns
     """
     claims = claims.astype(object).fillna("")  # cells that a file has empty
     size = claims["size"].astype(str)
@@ -69,10 +71,10 @@ def write_table(
     notes: Sequence[str] = (),
     claims: Sequence[Claim] = (),
 ) -> None:
-    """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all.
+    """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims, notes), each by an atomic replacement.
 
-    Columns of ``shown`` that begin with PAPER are a separate group on the right, behind a line in the HTML, because the
-    numbers of a paper are from other data or another machine. Claims come with a note on how they are judged.
+    Columns of ``shown`` that begin with PAPER form a separate group on the right (in HTML, behind a line), because the
+    numbers of a paper are from other data or another machine. A note below the claims explains how they are judged.
     """
     stem = Path(stem)
     printed = [name for name in shown if str(name).startswith(PAPER)]
@@ -103,8 +105,10 @@ def write_table(
 
 
 def _html(table: pd.DataFrame) -> str:
-    """Return a table as HTML: numbers right-aligned, rows of one dataset under a heading, verdicts with their
-    colours."""
+    """Return a table as HTML.
+
+    Numbers are right-aligned, the rows of a dataset have a common heading, and verdicts have their colours.
+    """
     is_claims = "verdict" in table
     groups = table[_GROUP] if _GROUP in table and not is_claims and table[_GROUP].nunique() < len(table) else None
     columns = [str(name) for name in table if groups is None or name != _GROUP]
@@ -133,6 +137,6 @@ def _html(table: pd.DataFrame) -> str:
 
 
 def _is_number(column: pd.Series) -> bool:
-    """Return whether all cells that are not empty are numbers, and there is at least one."""
+    """Return whether a column has at least one number and no other text."""
     cells = [str(one) for one in column if one]
     return bool(cells) and all(_NUMBER.fullmatch(one) for one in cells)

@@ -1,1 +1,1 @@
-"""Targets of studies of one's own: any module here with a ``TARGET``, of any name (:mod:`mc2papers.targets`)."""
+"""Your own studies: each module in this package that has a ``TARGET`` is a target (:mod:`mc2papers.targets`)."""

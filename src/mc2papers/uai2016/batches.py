@@ -1,4 +1,4 @@
-"""Agreement of each mini-batch's posteriors with the labels, as SVI passes over the corpus (UAI16, tables 3 and 4)."""
+"""Measure the agreement of clusters with labels for each mini-batch in an epoch of SVI (UAI16, tables 3 and 4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mc2core.inference.svi.documents import Batch
 from mc2core.inference.svi.globals import Globals, LocalStep
 from mc2core.posterior import clustering
 
-#: agreement of labels with clusters; exchanged_purity is called purity in table 4 of UAI16
+#: measures of agreement; table 4 of UAI16 prints exchanged_purity as purity
 MEASURES = {
     "purity": clustering.purity,
     "nmi": clustering.nmi,
@@ -37,14 +37,16 @@ def agreement_by_batch(
     missing: float = 0.0,
     threads: int = 1,
 ) -> pd.DataFrame:
-    """Return the agreement of q(z_j) with a truth, for each mini-batch of the first epoch of SVI.
+    """Return the agreement of the clusters with a truth, for each mini-batch of the first epoch of SVI.
 
-    If ``truth`` names a count context, the measure is eNMI with its names. Otherwise, the likeliest clusters are
-    compared with the labels of the corpus by MEASURES. q(z_j) is computed from the globals before the mini-batch.
-    ``truth`` is complete, even if the fit does not use all contexts: ``missing`` is the share of documents whose
-    contexts the fit does not use. Documents without ``truth`` are not compared. Columns: seed, batch (from 1),
-    documents (visited so far), and enmi (NaN if no document can be compared), or clusters and MEASURES. Raises
-    ValueError if the corpus lacks this context of counts, or labels.
+    Clusters are the posteriors q(z_j) given the global parameters before the mini-batch. If ``truth`` is the name of a
+    count context, the measure is the eNMI with the names in this context. If ``truth`` is None, the likeliest clusters
+    are compared with the labels of the corpus by MEASURES.
+
+    ``missing`` is the fraction of documents whose contexts the fit does not use; the truth always uses all contexts.
+    Documents without a truth are not compared. The columns are seed, batch (from 1), documents (visited so far), and
+    enmi (NaN if no document can be compared) or clusters and MEASURES. Raises ValueError if the corpus lacks this
+    context, or labels.
     """
     names = corpus.labels if truth is None else corpus.contexts.get(truth)
     if truth is None and not isinstance(names, np.ndarray):

@@ -1,4 +1,4 @@
-"""Held-out perplexity over the seconds of a fit, and seconds over threads (UAI16, figure 3 and table 1)."""
+"""Measure held-out perplexity over the seconds of a fit, and seconds by threads (UAI16, figure 3 and table 1)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mc2core.inference.running.loop import fit
 from mc2core.posterior import Posterior
 from mc2papers.uai2016.methods import method_of
 
-# the first snapshot after the start: this share of the run
+# fraction of the run at which the first snapshot after the start is taken
 _FIRST_SHARE = 1 / 64
 
 
 def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
-    """Return the iterations of snapshots: the start, then about even steps on a log axis to the end.
+    """Return the iterations of snapshots: the start, and about evenly spaced iterations on a log axis.
 
-    A snapshot within half a step of the end of an iteration is moved to this end.
+    A snapshot that is less than half a step away from the end of an iteration is moved to this end.
     """
     later = np.geomspace(_FIRST_SHARE * iterations, iterations, n_snapshots - 1)
     whole = np.maximum(np.rint(later), 1.0)
@@ -33,8 +33,8 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
 def perplexity_curve(snapshots: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
     """Return one row per snapshot of a fit: method, seed, threads, iteration, seconds, perplexity and averaged.
 
-    ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together: it
-    shows how much a sampler gains from averaging over samples. The seconds do not include scoring.
+    ``averaged`` (only in the last row) is the perplexity of all snapshots in the second half of the run together. It
+    shows the gain of a sampler from averaging over samples. The seconds do not include scoring.
     """
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])
@@ -64,7 +64,7 @@ def seconds_by_threads(
     threads: Sequence[int],
     seeds: Sequence[int],
 ) -> pd.DataFrame:
-    """Fit once for each seed and number of threads, in turn: threads, seed, seconds (no compilation), elbo."""
+    """Fit once per seed and number of threads; return columns threads, seed, seconds (without compilation) and elbo."""
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     rows = []
     for seed in seeds:

@@ -1,4 +1,4 @@
-"""UAI16 figure 3: held-out perplexity over the seconds of a fit, SVI against the kernels of the Gibbs sampler."""
+"""UAI16 figure 3: held-out perplexity over the seconds of a fit, for SVI and for the kernels of the Gibbs sampler."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from mc2papers.uai2016.methods import DIRECT, SVI
 
 _GIBBS = "Gibbs, collapsed"
 _ORDER = (SVI, _GIBBS, "Gibbs, blocked", "Gibbs, interleaved", DIRECT)
-#: times sooner than Gibbs of the paper's "one-fourth of the amount of running time"
+#: ratio of times for the paper's "one-fourth of the amount of running time"
 _QUARTER = 4.0
-#: letters in a line of a panel's title, so that neighbours do not run into each other
+#: maximum number of letters per line of a panel's title, so that titles do not overlap
 _TITLE = 50
-#: largest change that counts as "only improved a little", as a share of the perplexity; our choice
+#: largest relative change of the perplexity that counts as "only improved a little"; our choice
 LITTLE = 0.01
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return mean, minimum and maximum over the seeds at each snapshot of each method and dataset.
+    """Return mean, minimum and maximum over seeds for each snapshot, method and dataset.
 
     Parameters
     ----------
-    rows : dataset, source, method, seed, threads, iteration, seconds, perplexity, averaged; a row for each snapshot
+    rows : one row per snapshot, with columns dataset, source, method, seed, threads, iteration, seconds, perplexity
+        and averaged
     """
     grouped = rows.groupby(["dataset", "source", "method", "threads", "iteration"], sort=False)
     return grouped.agg(
@@ -55,10 +56,9 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """Draw one panel per dataset from the table of :func:`summarise`; lines are means, bands reach from minimum to
-    maximum.
+    """Draw one panel per dataset from the table of :func:`summarise`. Lines are means, and bands are ranges.
 
-    Data other than the paper's have their own names.
+    The title of a panel describes the data if they are not the data of the paper.
     """
     datasets = list(dict.fromkeys(points["dataset"]))
     figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.5)
@@ -79,7 +79,7 @@ def draw(points: pd.DataFrame) -> Figure:
                 epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
                 ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour)
         late = here[here["iteration"] > 0]
-        # a poor state early on may leave the panel, the last state of a method may not
+        # poor states at the beginning may be outside the panel, but the last state of every method is inside
         last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
         low, high = here["perplexity_least"].min(), max(late["perplexity_most"].quantile(0.9), last)
         ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
@@ -118,17 +118,19 @@ def _leaves(line: pd.DataFrame, top: float) -> float | None:
     if last + 1 == len(line) or seconds[last] <= 0:
         return float(seconds[last]) or None
     share = (values[last] - top) / (values[last] - values[last + 1])
-    return float(seconds[last] ** (1 - share) * seconds[last + 1] ** share)  # the axis is of logs
+    return float(seconds[last] ** (1 - share) * seconds[last + 1] ** share)  # the axis is logarithmic
 
 
 def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
-    """Judge the claims on figure 3 of UAI16 on the curves of each seed, for SVI as printed and without tables.
+    """Judge the claims on figure 3 of UAI16 by the curves of each seed, for SVI as printed and without tables.
 
-    Gibbs is the paper's collapsed sampler. Its level is the perplexity of the averaged states of the second half of the
-    run. Its time is the time of the first state that reaches their mean perplexity. The claims on SVI: its best state
-    within the first epoch reaches this level; it does so in a quarter of that time; and it is faster by the order of
-    ten times (the abstract). All three have preconditions (:func:`_idle`). A fourth claim is that the second epoch
-    changes the perplexity by less than LITTLE. Claims on SVI without tables are our own.
+    Gibbs is the paper's collapsed sampler. Its level is the perplexity of the averaged states in the second half of the
+    run. Its time is the time at which a state first reaches the mean perplexity of these states.
+
+    The first claim is that the best state of SVI in the first epoch reaches the level of Gibbs. The second claim is
+    that SVI needs a quarter of the time of Gibbs for this. The third claim is that SVI is faster by an order of
+    magnitude (abstract). These three claims have preconditions (:func:`_idle`). The fourth claim is that the second
+    epoch changes the perplexity by less than LITTLE. Claims on SVI without tables are our own.
     """
     here = rows[rows["dataset"] == dataset]
     forms = [form for form in (SVI, DIRECT) if form == SVI or (here["method"] == form).any()]
@@ -174,8 +176,11 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
 
 
 def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
-    """Return, for one seed: starts, Gibbs' level and time, SVI's best value within an epoch, and when it reaches the
-    level."""
+    """Return the compared values of one seed.
+
+    These are both starts, the level and the time of Gibbs, the best perplexity of SVI in the first epoch, the time at
+    which SVI reaches the level, and the relative change in the second epoch.
+    """
     kept = gibbs[gibbs["iteration"] > gibbs["iteration"].iloc[-1] / 2]
     level = gibbs["averaged"].iloc[-1]
     ends = svi[svi["iteration"].isin([1, 2])].set_index("iteration")["perplexity"]
@@ -191,10 +196,10 @@ def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
 
 
 def _idle(by_seed: pd.DataFrame, form: str) -> str:
-    """Return the reason why a comparison with Gibbs is not meaningful, "" if it is in every seed.
+    """Return the reason why a comparison with Gibbs is not meaningful, or "" if it is meaningful in every seed.
 
-    If Gibbs hardly improves over its start, its level is easy to reach and its time is noise. If the start of SVI is at
-    this level, its steps are not tested.
+    If Gibbs hardly improves on its start, its level is easy to reach and its time is noise. If the start of SVI already
+    has this level, the steps of SVI are not tested.
     """
     n, why = len(by_seed), []
     if still := int((~leaves_start(by_seed["gibbs_start"], by_seed["level"])).sum()):
@@ -229,8 +234,10 @@ def _by_seed(here: pd.DataFrame, method: str) -> dict[Any, pd.DataFrame]:
 
 
 def _level(here: pd.DataFrame, method: str) -> str:
-    """Return a phrase on the level of a method over the second half, "Gibbs, blocked 2,990.0 at its start, 2,374.0
-    after 60 sweeps (2,322.0 averaged)"."""
+    """Return a phrase on the perplexities of a method.
+
+    An example is "Gibbs, blocked 2,990.0 at its start, 2,374.0 after 60 sweeps (2,322.0 averaged)".
+    """
     lines = here[here["method"] == method]
     first, last = (lines[lines["iteration"] == end(lines["iteration"])] for end in (min, max))
     return (
@@ -240,7 +247,6 @@ def _level(here: pd.DataFrame, method: str) -> str:
 
 
 def _first_at(line: pd.DataFrame, level: float) -> float:
-    """Return the seconds of the first snapshot after the start with a perplexity of at most ``level``; NaN if there is
-    none."""
+    """Return the seconds of the first snapshot after the start with a perplexity of at most ``level``, or NaN."""
     there = line[(line["iteration"] > 0) & (line["perplexity"] <= level)]
     return float(there["seconds"].iloc[0]) if len(there) else float("nan")

@@ -1,4 +1,4 @@
-"""Seconds of an epoch of SVI or a sweep of Gibbs on threads of one process and on Spark (UAI16, section 5.4)."""
+"""Measure the seconds per epoch of SVI or per sweep of Gibbs, on threads and on Spark (UAI16, section 5.4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mc2core.corpus import Corpus
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 
-#: number of timed epochs of SVI, so that a ratio of two has an interval; sweeps of Gibbs, on which there is no claim
+#: number of timed iterations: three epochs of SVI, so that a ratio of times has an interval; one sweep of Gibbs,
+#: because there is no claim on Gibbs
 _TIMED = {"svi": 3, "gibbs": 1}
 
 
@@ -30,12 +31,11 @@ def epoch_seconds(
     n_shards: int,
     properties: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Measure the seconds of epochs or sweeps from the second on, for each place and, for SVI, each size of
-    mini-batches.
+    """Measure the seconds per epoch or sweep for each place and, with SVI, for each size of mini-batches.
 
-    The first one opens shards and starts processes. Columns: engine, place ("threads", or a master of Spark), workers
-    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), iteration, seconds. An iteration has the
-    same result at every place.
+    The first epoch or sweep is not measured, because it opens shards and starts processes. The columns are engine,
+    place ("threads" or a Spark master), workers (number of threads, or :func:`workers_of` the master), batch_size
+    (missing for Gibbs), iteration and seconds. The place does not change the result of an iteration.
     """
     batches = [{"batch_size": size} for size in batch_sizes] if engine == "svi" else [{}]
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
@@ -59,7 +59,6 @@ def epoch_seconds(
 
 
 def workers_of(master: str) -> int | None:
-    """Return the threads or executors of a Spark master such as ``local[2]``; None if its name does not contain
-    them."""
+    """Return the number of threads or executors in a Spark master such as ``local[2]``; None if it has no number."""
     found = re.fullmatch(r"(?:local|local-cluster)\[(\d+)(?:,.*)?\]", master)
     return int(found[1]) if found else None

@@ -7,13 +7,12 @@ from typing import Any
 
 #: the method of UAI16, and our variant without tables
 SVI, DIRECT = "SVI", "SVI without tables"
-#: purpose of each printed size of mini-batches (UAI16, section 5.4)
+#: experiments for which the paper prints each size of mini-batches (UAI16, section 5.4)
 _BATCHES = {50: "figure 3", 500: "the hours on Spark"}
 
 
 def about_svi(batch_size: int) -> str:
-    """Describe the settings of the rows of SVI-MC2, and for which data the paper prints them. The settings are in the
-    experiments table."""
+    """Describe the settings of SVI-MC2 in the experiments table, and for which experiments the paper prints them."""
     return (
         f"SVI-MC2 as in the paper: mini-batches of {batch_size} (stated for {_BATCHES[batch_size]}), "
         "learning rate (t + 1)^-0.8 (stated for perplexity), fixed concentrations."

@@ -1,4 +1,4 @@
-"""UAI 2016, section 5.4: seconds of an epoch by workers and sizes of mini-batches, next to the paper's hours."""
+"""UAI 2016, section 5.4: seconds per epoch by number of workers and size of mini-batches, with the printed hours."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
 _THREADS = "threads"
-#: names of rows of an engine, and of the timed iterations
+#: names of rows by engine
 _METHODS = {"svi": "SVI-MC2, an epoch", "gibbs": "Gibbs, document level, a sweep (ours)"}
-#: and the paper's hours; it does not state their number of epochs
+#: name of rows with the printed hours; the paper does not state the number of epochs
 _PRINTED = "SVI-MC2, as printed (epochs not said)"
 
 
 def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> list[Claim]:
-    """Compare the paper's speed-ups of several nodes over one with our speed-ups of several workers, by size of
-    mini-batches.
+    """Compare the printed speed-ups of several nodes over one node with our speed-ups of several Spark workers.
+
+    Speed-ups are compared by size of mini-batches.
 
     Parameters
     ----------
-    rows : dataset, engine, place, workers, batch_size, iteration, seconds; place is "threads" or a master of Spark
-    paper : columns dataset, nodes, batch_size, hours, speedup_over_one_node as printed
-    has_spark : whether Spark is here; if not, there are no rows of it
+    rows : columns dataset, engine, place ("threads" or a Spark master), workers, batch_size, iteration and seconds
+    paper : columns dataset, nodes, batch_size, hours and speedup_over_one_node, as printed
+    has_spark : whether Spark can be used; otherwise, no rows are from Spark
     """
     claims, dataset = [], rows["dataset"].iloc[0]
     on_spark = rows[(rows["place"] != _THREADS) & (rows["engine"] == "svi")]
@@ -69,7 +70,7 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
 
 
 def _speed_up(rows: pd.DataFrame) -> tuple[int, pd.Series]:
-    """Return the largest number of workers, and the speed-up over one worker per timed epoch; empty if not timed."""
+    """Return the largest number of workers, and its speed-up over one worker per timed epoch (empty without times)."""
     seconds = rows.dropna(subset="workers").pivot_table(index="iteration", columns="workers", values="seconds")
     if 1 not in seconds or seconds.shape[1] < 2:
         return 1, pd.Series(dtype=float)
@@ -78,12 +79,12 @@ def _speed_up(rows: pd.DataFrame) -> tuple[int, pd.Series]:
 
 
 def judge_batches(rows: pd.DataFrame) -> list[Claim]:
-    """Judge whether larger mini-batches gain more from several workers.
+    """Judge whether several workers save more time with larger mini-batches.
 
-    The speed-up of all workers over one at the largest size must exceed the speed-up at the smallest size, for threads
-    and for each Spark cluster timed with several sizes. Missing timings are listed as well.
+    The speed-up of all workers over one worker must be larger for the largest mini-batches than for the smallest. This
+    is judged for threads and for Spark. The claims on the hours on 8 nodes are added as not run.
 
-    rows : of :func:`judge_nodes`
+    rows : as in :func:`judge_nodes`
     """
     rows = rows[rows["engine"] == "svi"]
     dataset, small, large = rows["dataset"].iloc[0], rows["batch_size"].min(), rows["batch_size"].max()
@@ -108,7 +109,7 @@ def judge_batches(rows: pd.DataFrame) -> list[Claim]:
 
 
 def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """Format our mean times per place and size, then the printed times, as text."""
+    """Format our mean times by place and size of mini-batches, followed by the printed times, as text."""
     about = [name for name in rows if name not in ("iteration", "seconds")]
     ours = rows.groupby(about, sort=False, dropna=False)["seconds"].agg(["mean", "std", "size"]).reset_index()
     ours = ours.rename(columns={"mean": "seconds", "std": "seconds_sd"})

@@ -1,4 +1,4 @@
-"""UAI 2016 table 1: seconds of SVI on one core and on several."""
+"""UAI 2016 table 1: seconds of SVI on one core and on several cores."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ SPEED_NOTES = (
 
 
 def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """Return UAI16 table 1: seconds of SVI on one core and on several, one row per dataset and form of SVI.
+    """Return UAI16 table 1: seconds of SVI on one core and on several cores, one row per dataset and form of SVI.
 
     Parameters
     ----------
-    rows : dataset, source, method, documents, iterations, seed, threads, seconds; every seed on one core and several.
-    paper : columns dataset, sequential_seconds, parallel_seconds, cores as printed.
+    rows : columns dataset, source, method, documents, iterations, seed, threads and seconds. Each seed is fitted on one
+        core and on several cores.
+    paper : columns dataset, sequential_seconds, parallel_seconds and cores, as printed.
 
     Returns
     -------
-    table : our mean and sd over seeds (NaN if there was only one core), next to the paper's numbers.
-    claims : on SVI as printed, for each dataset with a time in the paper; and that more cores gain most on NUS-WIDE.
+    table : our means and sds over seeds (NaN if there was only one core), and the printed numbers.
+    claims : claims on the speed-up of SVI as printed, for each dataset with a printed time, and the claim that more
+        cores save most time on NUS-WIDE.
     """
     table, claims, speedups = [], [], {}
     for (dataset, method), fits in rows.groupby(["dataset", "method"], sort=False):
@@ -60,9 +62,9 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
 
 
 def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series], cores: int, asked: int) -> Claim:
-    """Judge whether more cores gain more if there are few global parameters: more on NUS-WIDE than on NIPS.
+    """Judge whether more cores save more time on NUS-WIDE, which has fewer global parameters, than on NIPS.
 
-    There is no verdict unless ``cores`` equals ``asked``: on two cores, the verdict differed between runs.
+    There is no verdict unless ``cores`` equals ``asked``, because on two cores the verdict differed between runs.
     """
     text = "more cores save more time on NUS-WIDE than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):

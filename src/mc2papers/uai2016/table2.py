@@ -32,7 +32,7 @@ DATASETS = ("wikipedia", "pubmed", "aua")
 SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
 #: replaces MLlib's LDA if Spark is missing
 LDA_BATCH = "LDA, scikit-learn"
-#: features of a row by the contexts of its fits, and the paper's names of these contexts
+#: names of features by the contexts of a fit
 FEATURES = {(): WORDS, ("writer",): "words+writer", ("mesh",): "words+MeSH", ("product",): "words+products"}
 WITH_CONTEXTS = f"{SVI} with contexts has a lower perplexity than {SVI} without contexts"
 _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "words+products"}
@@ -41,7 +41,7 @@ _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "w
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str], has_spark: bool = True
 ) -> tuple[pd.DataFrame, list[Claim]]:
-    """Return table 2 of UAI16, made by :func:`perplexity_rows`, and the claims about it.
+    """Return table 2 of UAI16, made by :func:`perplexity_rows`, and its claims.
 
     paper : columns dataset, context, context_available_percent, method, perplexity as printed.
     has_spark : whether LDA could be fitted.
@@ -58,7 +58,7 @@ def perplexity_table(
 def _claims(
     dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], has_spark: bool
 ) -> list[Claim]:
-    """Judge whether contexts lower the perplexity of SVI-MC2, and whether LDA is worse than SVI-MC2 without them."""
+    """Judge whether contexts lower the perplexity of SVI-MC2, and whether LDA is worse than SVI-MC2 on words only."""
     words = {WORDS: fits[SVI, WORDS]} if (SVI, WORDS) in fits else {}
     rival = LDA_BATCH if (LDA, WORDS) not in fits and (LDA_BATCH, WORDS) in fits else LDA
     lda = {WORDS: fits[rival, WORDS]} if (rival, WORDS) in fits else {}

@@ -1,4 +1,4 @@
-"""UAI 2016 table 3: agreement of each mini-batch's clusters with MeSH, with few contexts and with none."""
+"""UAI 2016 table 3: agreement of clusters with MeSH per mini-batch, with few contexts and with no contexts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
 
 KEY = "context_available_percent"
-#: moments of an epoch that the shown table has columns for
+#: fractions of an epoch for which the formatted table has columns
 _MOMENTS = (0.25, 0.5, 1.0)
 
 
 def epoch_means(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean eNMI of the mini-batches of an epoch, weighted by documents, (seeds, shares of contexts).
+    """Return the mean eNMI over the mini-batches of an epoch, by seed (rows) and percentage of contexts (columns).
 
-    The last mini-batch of a corpus has fewer documents, so its eNMI is higher by chance. A mini-batch without an eNMI
-    for one of the shares is left out for all.
+    The mean is weighted by documents, because the last mini-batch has fewer documents and a higher eNMI by chance. If a
+    mini-batch lacks the eNMI for one percentage, it is omitted for all percentages.
 
-    rows : of :func:`by_batch`
+    rows : as in :func:`by_batch`
     """
     wide = rows.pivot(index=["seed", "batch"], columns=KEY, values="enmi").dropna()
     visited = rows.groupby(["seed", "batch"])["documents"].first()
@@ -36,12 +36,13 @@ def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    rows : context_available_percent, source, seed, batch, documents, enmi; one row per mini-batch and fit.
+    rows : one row per mini-batch and fit, with columns context_available_percent, source, seed, batch, documents and
+        enmi.
 
     Returns
     -------
     columns context_available_percent, source, batch, documents (visited so far), seeds (number of seeds with an eNMI),
-    enmi, enmi_sd, and epoch and epoch_sd: mean and sd of :func:`epoch_means`.
+    enmi and enmi_sd, and epoch and epoch_sd (mean and sd of :func:`epoch_means`).
     """
     table, epochs = [], epoch_means(rows)
     for key, fits in rows.groupby([KEY, "source"]):
@@ -55,10 +56,11 @@ def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
 def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> list[Claim]:
     """Judge whether the eNMI of an epoch is higher with few contexts than with none, at least by the printed ratio.
 
-    It needs a minimum number of documents (:data:`mc2papers.report.claims.FEWEST`), because otherwise chance decides.
+    If too few documents have contexts (:data:`mc2papers.report.claims.FEWEST`), there is no verdict, because chance
+    would decide.
 
-    rows : of :func:`by_batch`
-    paper : columns context_available_percent, extended_nmi as printed
+    rows : as in :func:`by_batch`
+    paper : columns context_available_percent and extended_nmi, as printed
     """
     epochs, printed = epoch_means(rows), paper.set_index(KEY)["extended_nmi"]
     lacking = rows["enmi"].isna().groupby([rows["seed"], rows["batch"]]).any()
@@ -84,7 +86,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
 
 
 def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """Format the table of :func:`by_batch` as text: one row per share of contexts, with some moments of the epoch.
+    """Format the table of :func:`by_batch` as text, with one row per percentage of contexts and some mini-batches.
 
     Only mini-batches of full size are shown.
     """

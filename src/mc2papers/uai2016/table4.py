@@ -1,4 +1,4 @@
-"""UAI 2016 table 4: agreement of SVI-MC2's clusters with classes of AUA, with no, few and all contexts."""
+"""UAI 2016 table 4: agreement of SVI-MC2's clusters with the classes of AUA, with no, few and all contexts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
 
 KEY = "context_available_percent"
-#: the printed purity is below the share of the larger of two classes; with the roles exchanged it can be
+#: the printed purity is below 0.5, which is possible only if the roles of classes and clusters are exchanged
 _SHOWN = MEASURES | {"exchanged_purity": "purity, roles exchanged"}
 
 
 def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
-    """Return UAI16 table 4: the rows of :func:`agreement_table`, sorted by the share of available contexts.
+    """Return UAI16 table 4: the rows of :func:`agreement_table`, sorted by the percentage of available contexts.
 
     paper : columns context_available_percent and the measures, as printed.
     """
@@ -35,10 +35,10 @@ def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.Dat
 
 
 def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
-    """Return the mean of each measure over the mini-batches of an epoch, weighted by documents, as scores of a fit.
+    """Return the mean of each measure over the mini-batches of an epoch, weighted by documents, as scores of fits.
 
-    rows : context_available_percent, source, seed, documents (visited so far), clusters and measures; a row for each
-        mini-batch of each fit of :func:`mc2papers.uai2016.batches.agreement_by_batch`.
+    rows : one row per mini-batch and fit of :func:`mc2papers.uai2016.batches.agreement_by_batch`, with columns
+        context_available_percent, source, seed, documents (visited so far), clusters and measures.
     """
     scores = []
     for key, here in rows.groupby([KEY, "seed"]):
@@ -52,7 +52,7 @@ def epoch_scores(rows: pd.DataFrame, title: str) -> list[dict[str, Any]]:
 
 
 def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
-    """Judge whether every measure is higher with contexts, few or all of them, than with none."""
+    """Judge whether every measure is higher with few or all contexts than with no contexts."""
     dataset, fitted = scores[0]["title"], {}
     for name in MEASURES:
         values = by_share(scores, name)

@@ -1,7 +1,7 @@
-"""Images with one class each: LabelMe as visual words (LDA-C), UIUC-Sports as the tags of its objects.
+"""Read images that have one class each: LabelMe with visual words (LDA-C), and UIUC-Sports with tags of objects.
 
-Both come with the code of supervised LDA for classification (Wang, Blei, Fei-Fei 2009, blei-lab/class-slda). The
-documents of neither have a context.
+Both corpora come with the code of supervised LDA for classification (Wang, Blei, Fei-Fei 2009, blei-lab/class-slda).
+Neither has a context.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _TAG = re.compile(r"\w+")
 
 
 def read_labelme(path: str | os.PathLike[str]) -> Corpus:
-    """Read ``images.tgz``: ``{train,test}-data.dat`` in LDA-C, ``{train,test}-label.dat`` with a number 0-7 a line.
+    """Read ``images.tgz``: ``{train,test}-data.dat`` in LDA-C, ``{train,test}-label.dat`` with a label 0-7 per line.
 
-    Line i of both is image i. Documents have ``id`` ("train-1": part and line) and ``split``, the official part. The
-    labels are called by their numbers: the file does not say which scene is which.
+    Line i of both files is image i. Documents have ``id`` (part and line, such as "train-1") and ``split`` (official
+    part). Labels are numbers, because the archive does not contain the names of the scenes.
 
-    ValueError, one sentence: the archive is damaged or unsafe, a file of it is missing, of another layout, or has
-    another number of lines than its fellow.
+    Raises ValueError if the archive is damaged or unsafe, if a file is missing or has another layout, or if the two
+    files of a part have different numbers of lines.
     """
     path = Path(path)
     members = archives.read_members(
@@ -73,17 +73,17 @@ def _scenes(content: bytes, file: str) -> list[int]:
 
 
 def read_sports(annotations: str | os.PathLike[str], info: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
-    """Read the tags of each image and its class; line i of both files is image i.
+    """Read the tags and the class of each image; line i of both files is image i.
 
     Parameters
     ----------
-    annotations : a line ``tag, tag, ...`` an image, a tag for each object that is seen; they are its words.
-    info : a line ``class file`` an image. Documents have ``id``, "class/file".
+    annotations : file with one line ``tag, tag, ...`` per image. There is one tag per visible object. Tags are words.
+    info : file with one line ``class file`` per image. Documents have ``id``, "class/file".
 
-    Also returns the number of objects that were left out because they have no name.
+    Also returns the number of objects that were dropped because they have no name.
 
-    ValueError, one sentence: a file is missing, not UTF-8, a line is too long or of another form, an image comes twice,
-    or the files have different numbers of lines.
+    Raises ValueError if a file is missing or not UTF-8, if a line is too long or has another form, if an image occurs
+    twice, or if the files have different numbers of lines.
     """
     annotations, info = Path(annotations), Path(info)
     for path in (annotations, info):

@@ -1,7 +1,7 @@
-"""Texts with one class each, one file per text: the Ohsumed abstracts and the State of the Union addresses.
+"""Read texts that have one class each, one file per text: the Ohsumed abstracts and the State of the Union addresses.
 
-Words are the result of :func:`mc2core.corpus.building.letters.words_of`, if they are in at least ``MIN_DOCUMENTS`` of
-all texts.
+:func:`mc2core.corpus.building.letters.words_of` finds the words. Words in fewer than ``MIN_DOCUMENTS`` texts are
+dropped.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class _Text(NamedTuple):
 
 
 def read_ohsumed(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
-    """Read a tar (or zip) of abstracts of MEDLINE, 1991, one file ``{training,test}/Cnn/NUMBER`` each.
+    """Read a tar (or zip) archive of MEDLINE abstracts of 1991, with one file ``{training,test}/Cnn/NUMBER`` each.
 
-    The class is the folder, one of the MeSH categories of diseases C01 to C23. There is no context. Documents have
-    ``id`` (the number) and ``part``, the official split ("train", "test"). Also returns the parts that were left out,
-    with the reason.
+    The class is the folder, which is one of the MeSH categories of diseases C01 to C23. There is no context. Documents
+    have ``id`` (the number) and ``part`` (the official split, "train" or "test"). Also returns which data were dropped,
+    and why.
 
     Raises ValueError if the archive is damaged or unsafe, if a member has another name, if a text is too large or
     occurs twice, or if there is no text.
@@ -53,12 +53,11 @@ def read_ohsumed(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
 
 
 def read_addresses(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
-    """Read a zip (or tar) of State of the Union addresses, one file ``YEAR-President[-n].txt`` each (latin-1).
+    """Read a zip (or tar) archive of State of the Union addresses, one latin-1 file ``YEAR-President[-n].txt`` each.
 
-    The class is the president, ``year`` a numeric context. The first line of each address is its heading; it is left
-    out because it names the president. Documents have ``id`` (the name without ".txt"), ``year`` and ``president``.
-    Also returns the parts that were left out, with the reason. Errors are those of :func:`read_ohsumed`; a member
-    "README" is passed over.
+    The class is the president, and ``year`` is a numeric context. The first line of each address, its heading, is
+    dropped because it names the president. Documents have ``id`` (the name without ".txt"), ``year`` and ``president``.
+    Also returns which data were dropped, and why. A member "README" is ignored. Errors are as in :func:`read_ohsumed`.
     """
 
     def address(match: re.Match[str], content: str) -> _Text:

@@ -1,7 +1,7 @@
-"""Documents with one class each and two or more views, such as words and names, from MATLAB files.
+"""Read documents with one class and two or more views each, such as words and names, from MATLAB files.
 
-They are the movies, Cora, CiteSeer and ACM files of Zhang's collection of multi-view data sets. Words, names and
-classes are numbers.
+The files movies, Cora, CiteSeer and ACM are from Zhang's collection of multi-view data sets. They have indices in place
+of words, names and classes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> 
     Parameters
     ----------
     context : name of the context
-    words, names : places of both in ``X``: (J, V) counts each. If names are the documents themselves, a document is no
-        name of its own.
+    words, names : indices in ``X`` of the views with words and with names. If names are the documents themselves, a
+        document is not a name of itself.
 
     Raises
     ------

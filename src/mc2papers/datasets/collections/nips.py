@@ -1,8 +1,8 @@
-"""NIPS 0-12 (1987-1999): Heinrich's text form of Roweis' counts, ``nips-corpus-20111211.zip``.
+"""Read NIPS 0-12 (1987-1999) from ``nips-corpus-20111211.zip``, Heinrich's text form of Roweis' counts.
 
-Words of the papers are the content; contexts are ``author`` (1 for each author of a paper), ``title`` (counts of the
-title's words, :func:`mc2core.corpus.building.letters.words_of`) and ``year`` (of the conference: 1987 + volume);
-labels are the sections of the proceedings.
+The content is the words of the papers. Contexts are ``author`` (1 for each author of a paper), ``title`` (counts of the
+words of the title, :func:`mc2core.corpus.building.letters.words_of`) and ``year`` (of the conference, 1987 + volume).
+Labels are the sections of the proceedings.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
 
 
 def read(path: str | os.PathLike[str]) -> Corpus:
-    """Read the archive: line i of each member is document i, word i or author i, and ids start at 0.
+    """Read the archive. Line i of a member is document i, word i or author i, and ids start at 0.
 
-    ValueError, one sentence: the file is missing, damaged, of another layout, or contradicts itself.
+    Raises ValueError if the file is missing, damaged, inconsistent or has another layout.
     """
     path = Path(path)
     members = archives.read_members(path, _MEMBERS)
@@ -103,14 +103,13 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _drop_blank_end(lines: list[str], least: int = 0) -> None:
-    """Drop blank lines from the end, in place, but keep ``least`` lines: a paper may lack authors."""
+    """Drop blank lines at the end, in place, but keep ``least`` lines, because a paper may lack authors."""
     while len(lines) > least and not lines[-1].strip():
         lines.pop()
 
 
 def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Return the words, and the numbers of tokens and documents that the file states: ``word = id = tokens
-    documents``."""
+    """Return words, and the numbers of tokens and documents per word, from lines ``word = id = tokens documents``."""
     words, numbers = [], np.empty((len(lines), 2), dtype=np.int64)
     for i, line in enumerate(lines):
         match = _VOCABULARY_LINE.fullmatch(line)

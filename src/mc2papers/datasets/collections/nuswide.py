@@ -1,16 +1,17 @@
-"""NUS-WIDE, 13 animals (ICML14 section 4): visual words of images, tags as context, folder names as labels.
+"""Read the 13 animals of NUS-WIDE (ICML14, section 4): images with visual words, tags and folder names.
 
-Official files are searched by name anywhere in one folder, unpacked or inside zip archives:
+Visual words are the content, tags are the context, and folder names are the labels. The official files may be anywhere
+in one folder, unpacked or inside zip archives. They are found by their names:
 
 * image lists: ``TrainImagelist.txt`` and ``TestImagelist.txt`` (the official split), with lines
   like ``actor\\0001_2124494179.jpg``;
-* visual words, 500 whole numbers to a line: ``BoW_Train_int.dat`` and ``BoW_Test_int.dat``, or ``BoW_int.dat`` in the
-  order of ``Imagelist.txt``;
-* tags, 1,000 zeros and ones to a line: ``Train_Tags1k.dat`` and ``Test_Tags1k.dat``, or ``AllTags1k.txt``; their names:
-  ``TagList1k.txt``.
+* visual words, 500 integers per line: ``BoW_Train_int.dat`` and ``BoW_Test_int.dat``, or ``BoW_int.dat`` in the order
+  of ``Imagelist.txt``;
+* tags, 1,000 zeros and ones per line: ``Train_Tags1k.dat`` and ``Test_Tags1k.dat``, or ``AllTags1k.txt``;
+* names of tags: ``TagList1k.txt``.
 
-The folder of an image is the search word by which it was found; the animals of the paper are 13 of the 704 folders.
-Files are read line by line, and only lines of selected images are parsed.
+The folder of an image is the search word by which the image was found. The animals of the paper are 13 of the 704
+folders. Files are read line by line, and only the lines of selected images are parsed.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
 from mc2papers.datasets.formats import archives
 
-# The paper says "13 animals" and gives sizes; this is the list of the multi-view experiments that share those sizes
-# (Chen, Zhu and Xing, NIPS 2010). The size check below tells whether it picks the same images.
+# The paper gives only "13 animals" and the numbers of images. These animals are from multi-view experiments with the
+# same numbers (Chen, Zhu and Xing, NIPS 2010). The check of the sizes below shows whether the images may be the same.
 ANIMALS = (
     "antlers", "cat", "cow", "elephant", "hawk", "lion", "rabbit", "snake", "squirrel", "tiger", "whales", "wolf",
     "zebra",
@@ -57,24 +58,25 @@ class _Image:
 def read(
     folder: str | os.PathLike[str], animals: Sequence[str] = ANIMALS, sizes: tuple[int, int] | None = PAPER_SIZES
 ) -> Corpus:
-    """Read the images of some folders; ``documents`` has each image's official part, "train" or "test".
+    """Read the images of some folders; ``documents`` has the official part of each image, "train" or "test".
 
     Parameters
     ----------
-    folder : folder with the official files. animals : folder names; label i is animals[i]. sizes : required numbers of
-        images in the train and the test part (as in the paper); None accepts any.
+    folder : folder with the official files.
+    animals : folder names; label i is animals[i].
+    sizes : required numbers of training and test images (default: as in the paper); None accepts any numbers.
 
     Returns
     -------
     Corpus
-        Train images first, each part in official order. Content: (J, 500) visual words. Context ``tag``: (J, 1000),
-        an image without any tag is missing. ``documents``: image, part.
+        Training images first, each part in official order, with (J, 500) visual words and the (J, 1000) context ``tag``
+        (missing for images without tags). ``documents`` has the columns image and part.
 
     Raises
     ------
     ValueError
-        If a file is missing, damaged, too short or too long, or contradicts another; if a folder name has no image; or
-        if the parts have other sizes (the message has the count of every animal).
+        If a file is missing, damaged, too short or too long, if two files are inconsistent, if a folder name has no
+        image, or if the parts have other sizes (the message has the number of images per animal).
     """
     files = _Files(Path(folder))
     if len(set(animals)) != len(animals) or not animals:
@@ -102,7 +104,7 @@ def read(
 
 
 class _Files:
-    """Official files under a folder by their name, plain or as members of zip archives."""
+    """Access to the official files below a folder by their names, as plain files or as members of zip archives."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -122,8 +124,10 @@ class _Files:
         return name in self._places
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """Yield lines without their ends; blank lines at the very end are skipped. Raises ValueError for a damaged
-        archive."""
+        """Yield the lines of a file without line breaks and without blank lines at the end of the file.
+
+        Raises ValueError for a damaged archive.
+        """
         if name not in self._places:
             hint = " (unpack NUS_WID_Low_Level_Features.rar there)" if name.startswith("BoW") else ""
             raise ValueError(f"{self.folder} has no file {name}{hint}")
@@ -203,8 +207,7 @@ def _rows(
     n_columns: int,
     largest: int = np.iinfo(np.int32).max,
 ) -> sp.csr_matrix:
-    """Return (len(chosen), n_columns) counts, from the files of the two parts or from one file in the order of
-    Imagelist.txt."""
+    """Return (len(chosen), n_columns) counts, from one file per part or from one file in the order of Imagelist.txt."""
     names = {part: by_part.format(part.capitalize()) for part in PARTS}
     if all(name in files for name in names.values()) or of_all not in files:
         tables = [(names[part], images[part]) for part in PARTS]

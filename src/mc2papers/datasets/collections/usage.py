@@ -1,11 +1,12 @@
-"""Usage of an application (AUA of UAI16, which is not public): a log of your own in the same shape.
+"""Read a usage log of an application, in the same form as AUA of UAI16, which is not public.
 
-A folder holds up to three tables, each as CSV, TSV, Parquet or JSON Lines:
+A folder has up to three tables, each as CSV, TSV, Parquet or JSON Lines:
 
-* ``functions``: columns user, function, count. A user is a document, a function a word; rows of the same user and
-  function add up.
-* ``products`` (optional): columns user, product. The other products a user has: context ``product``, each counted once.
-* ``paid`` (optional): columns user, paid. What each user pays ("yes", "monthly", ...): the labels.
+* ``functions`` has the columns user, function and count. A user is a document, and a function is a word. Counts of the
+  same user and function are added.
+* ``products`` (optional) has the columns user and product. The products that a user has are the context ``product``;
+  each product counts once.
+* ``paid`` (optional) has the columns user and paid. The values of paid ("yes", "monthly", ...) are the labels.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
 
     Returns
     -------
-    corpus : users in alphabetical order, named in ``documents["user"]``; functions and products likewise.
-    dropped : rows of users who are not in ``functions``.
+    corpus : users (``documents["user"]``), functions and products are in alphabetical order.
+    dropped : number of rows of users who are not in ``functions``.
 
     Raises
     ------
     ValueError
-        With file, line and column, if a table is missing or occurs twice, if a user or name is empty, a count
-        is not a whole number of at least 0, a user pays twice or has no value in ``paid``.
+        If a table is missing or occurs twice, if a user or name is empty, if a count is not a whole number of at least
+        0, or if a user has two values or no value in ``paid``. The message has the file, line and column.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -76,12 +77,12 @@ def _table(folder: Path, name: str) -> Path | None:
 
 
 class _Names:
-    """Numbers for names in the order of their appearance, and at the end the alphabetical order."""
+    """Number names in the order of their appearance, and renumber them in alphabetical order at the end."""
 
     def __init__(self, path: Path, column: str) -> None:
         self._path, self._column = path, column
         self.number_of: dict[str, int] = {}
-        self._seen: dict[str, int] = {}  # by the text in the file, so that each is checked once
+        self._seen: dict[str, int] = {}  # number by the text in the file, so that each text is checked only once
 
     def number(self, line: int, value: Any) -> int:
         """Return the number of a name. Raises ValueError if the value is not a name."""
@@ -94,7 +95,7 @@ class _Names:
         return number
 
     def finish(self) -> tuple[list[str], np.ndarray]:
-        """Return the names in alphabetical order, and the new number of each old one."""
+        """Return the names in alphabetical order, and an array with the new number of each old number."""
         names = sorted(self.number_of)
         rank = np.empty(len(names), dtype=np.int64)
         rank[[self.number_of[name] for name in names]] = np.arange(len(names))

@@ -1,8 +1,8 @@
-"""Citations of a journal from NCBI's E-utilities, one year at a time: PNAS without the whole baseline.
+"""Fetch the citations of PNAS from NCBI's E-utilities year by year, without downloading the whole baseline of PubMed.
 
-https://www.ncbi.nlm.nih.gov/books/NBK25499: ``esearch`` finds the PMIDs of a year, and ``efetch`` returns them in
-batches, in the XML of the baseline. NCBI allows three requests per second from one internet address, so years must not
-be fetched at the same time.
+https://www.ncbi.nlm.nih.gov/books/NBK25499: ``esearch`` finds the PMIDs of a year, and ``efetch`` returns their
+citations in batches, in the XML of the baseline. NCBI allows three requests per second from one internet address, so
+years must not be fetched at the same time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mc2papers.datasets.dumps.pubmed import PNAS
 
 SERVER = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 PAUSE_SECONDS = 0.34
-#: PMIDs asked for at once: longer lists do not fit into an address.
+#: number of PMIDs per request; longer lists do not fit into an address
 BATCH = 200
-#: More than these a search in PubMed does not list.
+#: maximum number of PMIDs that a search in PubMed lists
 MAX_FOUND = 10_000
 Answer = TypeVar("Answer")
 _SEARCH = xmlstream.Fields({"Count": "count", "IdList": "list", "IdList/Id": "id"})
@@ -42,19 +42,19 @@ def fetch_year(
     pause_seconds: float = PAUSE_SECONDS,
     patience: Patience | None = None,
 ) -> int:
-    """Bring the citations of PNAS in one year to ``target`` (.xml.gz); returns how many were found.
+    """Fetch the citations of PNAS in one year, write them to ``target`` (.xml.gz), and return their number.
 
-    Each answer is stored next to the target until all have arrived, so that a second call continues where the first one
-    stopped. The same answers give the same bytes.
+    Each answer is stored next to the target until all answers have arrived, so that a second call continues where the
+    first call stopped. The same answers give an identical file.
 
     Parameters
     ----------
-    pause_seconds : least time between two requests.
+    pause_seconds : minimum time between two requests.
 
     Raises
     ------
     FetchError
-        (An OSError.) If the server cannot be reached, or returns something else than requested.
+        (An OSError.) If the server cannot be reached or returns an unexpected answer.
     ValueError
         If the journal has more citations in this year than a search can list.
     """
@@ -86,8 +86,10 @@ class _Requests:
         self._next = 0.0
 
     def __call__(self, tool: str, query: dict[str, object], target: Path, read: Callable[[Path], Answer]) -> Answer:
-        """Fetch an answer to ``target`` and return the result of ``read``; if ``read`` raises an error, the request is
-        repeated."""
+        """Fetch an answer, store it in ``target``, and return the result of ``read``.
+
+        If ``read`` raises an error, the request is repeated.
+        """
         address = f"{self._server}/{tool}.fcgi?{urllib.parse.urlencode(query)}"
         for left in reversed(range(self._patience.tries)):
             if not target.exists():
@@ -105,7 +107,7 @@ class _Requests:
 
 
 def _found_keys(path: Path) -> list[str]:
-    """Return the PMIDs of a search, ascending."""
+    """Return the PMIDs of a search in ascending order."""
     for _, fields in xmlstream.records(path, "eSearchResult", _SEARCH, ["list"]):
         keys = sorted((value.decode() for name, value in fields if name == "id"), key=int)
         count = int(next((value for name, value in fields if name == "count"), b"-1"))
@@ -118,7 +120,7 @@ def _found_keys(path: Path) -> list[str]:
 
 
 def _check_citations(path: Path) -> None:
-    """Read to the end, which shows whether the file is complete."""
+    """Read a file to its end, which raises an error if the file is not complete."""
     for _ in xmlstream.records(path, ROOT, _CITATIONS, ["PubmedArticle", "PubmedBookArticle"]):
         pass
 

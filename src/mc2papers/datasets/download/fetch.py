@@ -1,9 +1,9 @@
 """Fetch a source file: from the local data folder if it has the file, else from its official addresses in turn.
 
-A file is either complete or absent: it is downloaded as ``<name>.part``, verified, synced and renamed. The part is kept
-between runs, so that a broken download continues where it stopped. A download continues only if the file is certain to
-be the same: the address and the server's validator (ETag or date) are stored next to it and sent with the request.
-Without a validator, it continues only if there is a checksum.
+A target is either complete or absent: it is downloaded as ``<name>.part``, verified, synced and renamed. The part is
+kept between runs, so that an interrupted download can continue. A download continues only if the file on the server is
+certainly the same. For this, the address and the server's validator (ETag or date) are stored next to the part and sent
+with the request. Without a validator, a download continues only if the checksum of the file is known.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class FetchError(OSError):
 
 
 class _Refused(Exception):
-    """This address will not give the file: try the next one."""
+    """The address does not provide the file; the next address is tried."""
 
 
 class _Interrupted(Exception):
-    """The transfer broke off: the same address may give the rest.
+    """The transfer was interrupted; the same address is tried again for the rest.
 
-    pause_seconds : seconds that the server asked to wait, or 0.
+    pause_seconds : number of seconds that the server asked to wait, or 0.
     """
 
     def __init__(self, reason: str, pause_seconds: float = 0.0) -> None:
@@ -78,12 +78,13 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Patience:
-    """When to give up, in seconds.
+    """Limits after which a download is given up.
 
-    connect_seconds, stall_seconds : longest wait for a connection; longest silence, and the window in which
-        at least 1 KiB must arrive, so that a server that drips single bytes counts as stalled too.
-    tries : failures in a row without a new byte, per address.
-    pause_seconds : pause after the first failure; doubled after each further one, at most a minute.
+    connect_seconds : maximum time to wait for a connection.
+    stall_seconds : maximum time without data. At least 1 KiB must arrive in each window of this length, so that a very
+        slow server also counts as stalled.
+    tries : maximum number of consecutive failures without a new byte, per address.
+    pause_seconds : pause after the first failure. It doubles after each further failure, up to one minute.
     """
 
     connect_seconds: float = 15.0
@@ -93,7 +94,7 @@ class Patience:
 
 
 def read_catalogue(path: str | os.PathLike[str]) -> list[SourceFile]:
-    """Read ``datasets.tsv``. Raises ValueError, which names the line and the field that is wrong."""
+    """Read ``datasets.tsv``. Raises ValueError with the line and the field if a value is wrong."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -125,15 +126,15 @@ def fetch(
     *,
     patience: Patience | None = None,
 ) -> Path:
-    """Bring one source file to ``target`` and return its path.
+    """Make one source file available at ``target``, and return this path.
 
-    The file in the local data folder is hard-linked if the file system allows it, else copied. An existing target is
-    kept if its checksum is right (or unknown).
+    A file in the local data folder is hard-linked if the file system allows it, and copied otherwise. An existing
+    target is kept if its checksum is correct or unknown.
 
     Raises
     ------
     FetchError
-        (An OSError.) If every address failed; the message has the reason of each.
+        (An OSError.) If all addresses failed; the message has the reason for each address.
     """
     target, patience = Path(target), patience or Patience()
     if target.is_file() and source.sha256 in (None, storage.digest_file(target)):
@@ -187,7 +188,7 @@ def _download(address: str, target: Path, sha256: str | None, patience: Patience
                 _finish(part, target)
                 return
             _discard(part)
-            # parts of two versions may have been joined: once more from the start
+            # the part may mix two versions of the file, so the download starts again once
             if not resumed or restarted:
                 raise _Refused(failure)
             restarted, furthest, reason = True, 0, failure
@@ -213,7 +214,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
             status = response.status_code
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and start:
                 if response.headers.get("Content-Range") == f"bytes */{start}":
-                    return  # nothing was missing but the check
+                    return  # the part was already complete
                 _discard(part)
                 raise _Interrupted("its partial file no longer matches")
             if status in _WORTH_RETRYING:
@@ -235,7 +236,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) 
         if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.TooManyRedirects):
             raise _Refused(f"is not usable ({_short(error)})") from error
         if start == 0 and isinstance(_innermost(error), urllib3.exceptions.NameResolutionError):
-            # most often there is no network, and waiting brings none; a download that had begun is worth a wait
+            # usually there is no network, so waiting does not help; a download that has begun is worth a retry
             raise _Refused(f"cannot be reached ({_short(error)})") from error
         raise _Interrupted(_short(error)) from error
 
@@ -249,10 +250,10 @@ def left_https(response: requests.Response) -> str | None:
 def _receive(response: requests.Response, part: Path, start: int, stall_seconds: float) -> None:
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if length.isdecimal() else None
-    response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
+    response.raw.enforce_content_length = False  # checked below, where the message has the size of the whole file
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
     with part.open("ab") as stream, work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as progress:
-        # raw bytes: if a server marks x.gz as "Content-Encoding: gzip", it must not be unpacked
+        # raw bytes: if a server sends x.gz with "Content-Encoding: gzip", the file must not be unpacked
         while block := response.raw.read1(_CHUNK, decode_content=False):
             stream.write(block)
             progress.advance(len(block))
@@ -272,7 +273,7 @@ def _resume_point(address: str, part: Path, sha256: str | None) -> tuple[int, di
     size = part.stat().st_size if part.exists() else 0
     if size:
         note: Any = {}
-        with contextlib.suppress(ValueError, OSError):  # a lost note only means a start from byte 0
+        with contextlib.suppress(ValueError, OSError):  # without the note, the download starts from byte 0
             note = storage.read_json(_note(part))
         validator = note.get("validator") if note.get("address") == address else None
         if validator:
@@ -284,12 +285,12 @@ def _resume_point(address: str, part: Path, sha256: str | None) -> tuple[int, di
 
 def _validator(response: requests.Response) -> str | None:
     etag = response.headers.get("ETag", "")
-    # a weak ETag promises the same meaning, not the same bytes
+    # a weak ETag does not guarantee identical bytes
     return etag if etag.startswith('"') else response.headers.get("Last-Modified")
 
 
 def _asked_pause(value: str | None) -> float:
-    """Return the seconds of a Retry-After header, which has a number of seconds or a date."""
+    """Return the seconds that a Retry-After header requests, as a number of seconds or as a date."""
     if value is None:
         return 0.0
     if value.strip().isdecimal():
@@ -340,7 +341,7 @@ def _discard(part: Path) -> None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the innermost reason of nested network errors."""
+    """Return the innermost of nested network errors."""
     while isinstance(inner := getattr(error, "reason", None) or next(iter(error.args), None), BaseException):
         error = inner
     return error

@@ -1,4 +1,4 @@
-"""Files that are others each year: PubMed's baseline, listed by the local data folder or by the official page."""
+"""List the files of PubMed's baseline, which change each year, from the local data folder or the official page."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _MAX_BYTES = 16 * 2**20
 def list_baseline(
     target: str | os.PathLike[str], data_folder: str | os.PathLike[str] | None = None, page: str = BASELINE
 ) -> list[str]:
-    """Write the files of one year's baseline as a catalogue (:func:`mc2papers.datasets.download.fetch.read_catalogue`).
+    """Write a catalogue of one year's baseline (:func:`mc2papers.datasets.download.fetch.read_catalogue`).
 
-    They are the files in ``data_folder``/pubmed or, if there are none, the files that the page links to; of several
-    years, the latest. Checksums are not needed, because gzip files have their own. Returns the names.
+    The files are those in ``data_folder``/pubmed or, if there are none, those to which the page links. If there are
+    several years, the latest year is used. Checksums are not needed, because gzip files contain checksums. Returns the
+    names of the files.
 
     Raises
     ------

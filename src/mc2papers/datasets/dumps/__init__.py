@@ -1,1 +1,1 @@
-"""Wikipedia and PubMed: dumps become shards, shards become a corpus."""
+"""Convert dumps of Wikipedia and PubMed to shards, and shards to a corpus."""

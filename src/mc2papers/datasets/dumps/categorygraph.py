@@ -1,12 +1,12 @@
-"""Top-level categories of Wikipedia from the graph of categories: SQL dumps ``categorylinks`` and ``linktarget``.
+"""Find top-level categories of Wikipedia articles in the graph of categories (De Vries et al. 2010, INEX XML mining).
 
-De Vries et al. 2010 (INEX XML mining): an article belongs to the top-level categories nearest to its own categories, by
-the number of steps up the graph; several may be equally near. The subcategories of one root are top-level categories.
-The root is usually "Main topic classifications".
+The subcategories of one root, usually "Main topic classifications", are the top-level categories. An article belongs to
+the top-level categories that are nearest to its own categories, by the number of steps up the graph. Several top-level
+categories may be equally near.
 
-``categorylinks`` has the categories of each page, in newer dumps by number (``cl_target_id``, the ``lt_id`` of
-``linktarget``), in older dumps by name (``cl_to``). The shards have the names of the pages of subcategories
-(``category_pages.npz``).
+The graph comes from SQL dumps. ``categorylinks`` has the categories of each page: newer dumps have their numbers
+(``cl_target_id``, which is ``lt_id`` in the dump ``linktarget``), older dumps their names (``cl_to``). The names of
+category pages are in ``category_pages.npz`` of the shards.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"Z": b"\x1a"}
 
 
 def sql_rows(path: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the given columns of each row of a MediaWiki SQL dump (gz or plain), unescaped.
+    """Yield the unescaped values of the given columns for each row of a MediaWiki SQL dump (gz or plain).
 
-    Statements are read by one pattern made from CREATE TABLE; nothing is executed.
+    A pattern made from the CREATE TABLE statement reads the rows; no statement is executed.
 
     Raises
     ------
     DamagedInput
-        If the dump is cut off, has another table, lacks a column, or has a row of another form; the message has the
-        line and its content.
+        If the dump is cut off, has another table, lacks a column, or has an invalid row; the message has the line and
+        its content.
     """
     path = Path(path)
     known: list[str] = []
@@ -97,7 +97,7 @@ def _value(value: bytes) -> bytes:
 
 
 def _naming_column(path: Path) -> str:
-    """Return the column of categorylinks that identifies the category: by number or, in older dumps, by name."""
+    """Return the column of categorylinks with the category: its number or, in older dumps, its name."""
     for line in _lines(path):
         if b"`cl_target_id`" in line:
             return "cl_target_id"
@@ -116,8 +116,7 @@ def read_targets(path: str | os.PathLike[str]) -> dict[int, str]:
 
 
 def category_pages(folders: Iterable[str | os.PathLike[str]]) -> dict[int, str]:
-    """Return the names of categories by page id, from the shards of
-    :func:`mc2papers.datasets.dumps.wikipedia.parse_pages`."""
+    """Return the names of categories by page id from shards of Wikipedia."""
     names: dict[int, str] = {}
     for folder in shards.ordered(folders):
         arrays = storage.read_arrays(folder / "category_pages.npz")
@@ -128,9 +127,9 @@ def category_pages(folders: Iterable[str | os.PathLike[str]]) -> dict[int, str]:
 def read_links(
     path: str | os.PathLike[str], pages: Mapping[int, str], targets: Mapping[int, str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield (subcategory, category) of each link between categories; links of unknown pages or targets are left out.
+    """Yield (subcategory, category) for each link between categories; links of unknown pages or targets are skipped.
 
-    Raises ValueError if the dump names categories by number and ``targets`` is missing.
+    Raises ValueError if the dump has numbers of categories and ``targets`` is missing.
     """
     column = _naming_column(Path(path))
     if column == "cl_target_id" and targets is None:
@@ -151,12 +150,11 @@ Nearest = tuple[int, frozenset[int]]
 
 
 def nearest_tops(links: Iterable[tuple[str, str]], root: str) -> tuple[list[str], dict[str, Nearest]]:
-    """Return the top-level categories below ``root``, and (steps, nearest top-level categories) for each category below
-    them.
+    """Return the top-level categories below ``root`` and, for each category, the steps to its nearest ones and these.
 
-    The search is breadth first from all top-level categories at once: a category first reached at step d gets all
-    top-level categories of its parents of step d - 1. Paths through the root are not used. Cycles, which are frequent,
-    do no harm.
+    The search is breadth first from all top-level categories at once. A category that is first reached at step d gets
+    the top-level categories of all its parents that were reached at step d - 1. Paths through the root are not used.
+    Cycles, which are frequent, have no effect.
 
     Raises ValueError if the root has no subcategories.
     """
@@ -182,7 +180,7 @@ def nearest_tops(links: Iterable[tuple[str, str]], root: str) -> tuple[list[str]
 
 
 def add_topics(gathered: shards.Gathered, tops: Sequence[str], found: Mapping[str, Nearest]) -> None:
-    """Add the context ``topic``: the top-level categories nearest to each article's categories, in place."""
+    """Add the context ``topic`` in place: the top-level categories that are nearest to the categories of an article."""
     matrix, names = gathered.members["category"]
     rows: list[list[str]] = []
     for j in range(matrix.shape[0]):

@@ -1,8 +1,6 @@
-"""Corpora of Wikipedia and PubMed, gathered from shards (:mod:`mc2papers.datasets.dumps.shards`) by the papers'
-choices.
+"""Build the papers' corpora of Wikipedia and PubMed from shards (:mod:`mc2papers.datasets.dumps.shards`).
 
-Each reader takes its input files by role and its settings by keyword, and reports which data it left out, with the
-reasons.
+A reader takes its input files by role and its settings as keywords. It reports which data were dropped, and why.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from mc2papers.datasets.dumps.vocabulary import count_vocabulary, read_vocabular
 
 Files = Mapping[str, Sequence[Path]]
 """Input files by role: "shards", "vocabulary", "writers", ..."""
-# counts of parsers in addition to the reasons for dropping a record
+# names of parsers' counts that are totals and not reasons for dropping a record
 _TOTALS = ("pages", "articles", "citations", "documents", "deletions")
-# no articles here, but in other counts of the same dumps
+# pages that are dropped here, but that other counts of the same dumps include in the articles
 _ALMOST_ARTICLES = ("disambiguation",)
 
 
@@ -33,8 +31,10 @@ _ALMOST_ARTICLES = ("disambiguation",)
 class Reading:
     """Results of a reader.
 
-    dropped : parts that were left out, with the reason. notes : the rules of counting. warnings : for example, about a
-        truncated file. files : the parser's counts of each file.
+    dropped : which data were dropped, and why
+    notes : rules by which documents and words were counted
+    warnings : warnings, for example about a truncated file
+    files : counts of the parser by file
     """
 
     corpus: Corpus
@@ -62,9 +62,9 @@ def read_wikipedia(
         (:func:`mc2papers.datasets.dumps.wikipedia.parse_first_writers`) for the context "writer"; "links" and, for
         newer dumps, "targets" for the context "topic".
     seed : not used, because nothing is random.
-    vocabulary : number of the most frequent words, None for all, or the name of a given list.
-    contexts : of "category", "writer" and "topic".
-    root : the category whose subcategories are the top-level ones of "topic".
+    vocabulary : number of most frequent words, None for all words, or the name of a word list.
+    contexts : any of "category", "writer" and "topic".
+    root : the category whose subcategories are the top-level categories of the context "topic".
     """
     chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
     gathered = _gather(chosen, files, vocabulary, min_letters, drop_stop_words)
@@ -82,15 +82,16 @@ def read_wikipedia(
 def read_categories(
     files: Files, seed: int, *, n_categories: int, least_articles: int, min_letters: int, drop_stop_words: bool
 ) -> Reading:
-    """Read articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 4.1).
+    """Read the articles of sampled categories with all their words: W100 and W1000 (NIPS12, section 4.1).
 
-    The label of an article is its sampled category. If it has several, the label is the one with the fewest articles.
+    The label of an article is its sampled category. If an article has several sampled categories, its label is the
+    category with the fewest articles.
 
     Parameters
     ----------
     files : "shards".
-    seed : of the sample.
-    n_categories : number of categories drawn among those with at least ``least_articles`` articles.
+    seed : seed of the sampling of categories.
+    n_categories : number of sampled categories; only categories with at least ``least_articles`` articles are sampled.
     """
     chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
     names = wikipedia.sample_categories(chosen, n_categories, seed, least_articles)
@@ -101,7 +102,7 @@ def read_categories(
     sizes = np.asarray(matrix[:, kept].sum(axis=0)).ravel()
     order = np.argsort(sizes, kind="stable")
     by_size = matrix[:, kept[order]].tocsr()
-    by_size.sort_indices()  # now the first of each row is its smallest category
+    by_size.sort_indices()  # the first entry of each row is now its smallest category
     whole = gathered.corpus([])
     corpus = Corpus(
         whole.content,
@@ -132,16 +133,17 @@ def read_pubmed(
     contexts: Sequence[str],
     labels: str | None,
 ) -> Reading:
-    """Read citations of PubMed (UAI16, section 5), including PNAS (ICML14, section 4.2). The parser selected them.
+    """Read citations of PubMed (UAI16, section 5) or of PNAS (ICML14, section 4.2), which the parser has selected.
 
     Parameters
     ----------
     files : "shards"; "vocabulary" (one word list) if ``vocabulary`` is a name.
     seed : not used, because nothing is random.
-    vocabulary : number of the most frequent words, None for all, or the name of a given list.
-    check_tags : whether to keep the MeSH tags that indexers check routinely
-    (:data:`mc2papers.datasets.dumps.pubmed.CHECK_TAGS`). contexts : of "mesh", "mesh_major" and "year".
-    labels : "mesh" or "mesh_major" as true groups, several per document; None for no labels.
+    vocabulary : number of most frequent words, None for all words, or the name of a word list.
+    check_tags : whether to keep the MeSH tags that indexers add routinely
+        (:data:`mc2papers.datasets.dumps.pubmed.CHECK_TAGS`).
+    contexts : any of "mesh", "mesh_major" and "year".
+    labels : "mesh" or "mesh_major" for true classes, several per document; None for no labels.
     """
     parsed = [shards.read_about(shard) for shard in files["shards"]]
     reasons = sorted({reason for one in parsed for reason in one["counts"]} - {*_TOTALS, "book"})
@@ -172,9 +174,10 @@ def _reading(
     documents: str,
     counted: Sequence[str],
 ) -> Reading:
-    """Return the reading of a corpus from ``chosen``.
+    """Return a corpus with the reports of its parser and of the choice of documents.
 
-    records, documents : names of the parser's totals. counted : the reasons passed to ``choose``.
+    records, documents : names of the parser's totals
+    counted : reasons that were passed to ``choose``
     """
     files: dict[str, Counter[str]] = {}
     warnings: list[str] = []

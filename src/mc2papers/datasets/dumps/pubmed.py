@@ -1,9 +1,9 @@
-"""PubMed: citations of the baseline, of update files and of E-utilities (the same XML), and PNAS as a part of them.
+"""Parse citations of PubMed: the baseline, update files, and answers of E-utilities, which have the same XML.
 
-Baseline and updates: https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmedYYnNNNN.xml.gz, new each year. A document is
-title and abstract of a citation; contexts are ``mesh`` (descriptors; ``mesh_major`` has only the major topics) and
-``year``. Of several versions of one PMID, only the latest counts (by version, then by date of revision, then by file),
-even if the latest is not selected. Citations listed in ``DeleteCitation`` are removed.
+The files https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/pubmedYYnNNNN.xml.gz are new each year. A document is the title
+and the abstract of a citation. Contexts are ``mesh`` (descriptors), ``mesh_major`` (only descriptors of major topics)
+and ``year``. If a PMID has several versions, only the latest counts (by version, then by date of revision, then by
+file), even if this version is not selected. Citations in ``DeleteCitation`` are removed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from mc2papers.datasets.dumps import shards
 
 #: Proceedings of the National Academy of Sciences, in print and online
 PNAS = ("0027-8424", "1091-6490")
-#: NLM's check tags: indexers add them routinely to nearly every citation to which they apply, so they say little about
-#: its subject.
+#: NLM's check tags. Indexers add them routinely to citations, so they contain little information on the subject.
 CHECK_TAGS = frozenset(
     {
         "Humans", "Animals", "Male", "Female", "Pregnancy", "Infant, Newborn", "Infant", "Child, Preschool", "Child",
@@ -42,9 +41,10 @@ CHECK_TAGS = frozenset(
 class Selection:
     """Rules that select the citations that become documents.
 
-    first_year, last_year : of publication, both included; None: no bound, and citations without a year count.
-    issn : journals; empty: all.
-    abstract, mesh : whether a citation without one is dropped.
+    first_year, last_year : bounds of the year of publication, both included. None means no bound; without bounds,
+        citations without a year are kept.
+    issn : ISSN of journals; empty for all journals.
+    abstract, mesh : whether citations without an abstract, or without MeSH descriptors, are dropped.
     """
 
     first_year: int | None = None
@@ -57,14 +57,14 @@ class Selection:
 def parse_citations(
     path: str | os.PathLike[str], folder: str | os.PathLike[str], selection: Selection, *, allow_truncated: bool = False
 ) -> dict[str, Any]:
-    """Turn one file of citations into a shard; returns the content of ``shard.json``.
+    """Convert one file of citations to a shard, and return the content of ``shard.json``.
 
-    ``counts`` there says how many citations were read and why each of the others was dropped.
+    Its ``counts`` has the number of citations that were read, and the number that was dropped for each reason.
 
     Parameters
     ----------
-    allow_truncated : accept a file that is cut off or damaged: the part before the damage is kept, with a warning in
-        ``warnings``.
+    allow_truncated : whether to accept a truncated or damaged file. The part before the damage is used, and
+        ``warnings`` has a warning.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def parse_citations(
 
 
 def deleted_keys(folders: Iterable[str | os.PathLike[str]]) -> set[int]:
-    """Return the PMIDs that the files of these shards withdraw."""
+    """Return the PMIDs that the files of these shards delete."""
     return {key for folder in folders for key in shards.read_about(folder)["deleted"]}
 
 
@@ -132,7 +132,7 @@ def _unwanted(selection: Selection, one: Citation) -> str | None:
 
 
 def drop_names(gathered: shards.Gathered, context: str, names: Collection[str]) -> None:
-    """Take the given names (such as CHECK_TAGS) out of a context, in place."""
+    """Remove the given names (such as CHECK_TAGS) from a context, in place."""
     matrix, known = gathered.members[context]
     kept = np.array([column for column, name in enumerate(known) if name not in names], dtype=np.int64)
     gathered.members[context] = matrix[:, kept], [known[column] for column in kept]

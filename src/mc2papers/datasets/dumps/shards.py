@@ -1,12 +1,13 @@
-"""Corpora that are too large for memory: each input file becomes a shard on disk, and shards become a corpus.
+"""Build corpora from input files that are too large for memory, by way of shards on disk.
 
-1. :class:`ShardWriter` (one job for each file or byte range): documents with the counts of *all* their words, in
-independent blocks, so that only one block is in memory. 2. :func:`choose` keeps, of all documents with one key, the
-latest version; :func:`mc2papers.datasets.dumps.vocabulary.count_vocabulary` then reads the blocks of the chosen
-documents one by one. 3. :func:`gather` builds the corpus, with documents sorted by key.
+1. :class:`ShardWriter` writes the documents of an input file (or of a byte range) to a shard, with the counts of *all*
+   their words. A shard consists of independent blocks, so only one block is in memory.
+2. :func:`choose` selects the latest version of each document. Then,
+   :func:`mc2papers.datasets.dumps.vocabulary.count_vocabulary` reads the selected documents block by block.
+3. :func:`gather` builds the corpus, with documents sorted by key.
 
-The result depends only on the input files, not on the division into shards, the order of shards or the number of jobs:
-the choice between versions depends only on the documents and their files.
+The result depends only on the input files. It does not depend on the division into shards, the order of shards or the
+number of jobs, because the choice of versions uses only the documents and their files.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ MIN_LETTERS = 3
 class Document:
     """One parsed document.
 
-    key : its number in the source (page id, PMID); of documents with one key the latest is kept.
-    version : decides which document is later: the one with the larger version.
-    names : lists of strings by context (categories, writers); numbers : single values, NaN where missing.
+    key : number of the document in the source (page id, PMID); only the latest document of a key is kept
+    version : version of the document; a larger version is later
+    names : lists of strings by context (categories, writers)
+    numbers : numeric values by context, NaN if missing
     """
 
     key: int
@@ -52,12 +54,14 @@ class Document:
 
 
 class ShardWriter:
-    """Collect documents into the blocks of a shard; used inside :func:`mc2core.base.storage.replacing_folder`.
+    """Write documents to the blocks of a shard; used inside :func:`mc2core.base.storage.replacing_folder`.
 
     Parameters
     ----------
-    folder : an empty folder for the shard. source, position : name of the input file, and the position in it where the
-        shard begins; they decide between equal versions. names, numbers : the contexts of documents.
+    folder : an empty folder for the shard.
+    source, position : name of the input file, and position in it at which the shard begins; they decide between equal
+        versions.
+    names, numbers : names of the contexts of documents.
     """
 
     def __init__(
@@ -77,11 +81,11 @@ class ShardWriter:
             self._flush()
 
     def drop(self, key: int, version: int, reason: str) -> None:
-        """Record a document that is not wanted, with the reason. Its version still replaces earlier ones."""
+        """Record that a document is dropped, with the reason. Its version still replaces earlier versions."""
         self._dropped.append((key, version, self._reasons.setdefault(reason, len(self._reasons))))
 
     def finish(self, **about: Any) -> dict[str, Any]:
-        """Write the remaining documents and ``shard.json`` with ``about``; returns its content."""
+        """Write the remaining documents, and ``shard.json`` with the entries of ``about``; return its content."""
         self._flush()
         self._about |= {
             "documents": self._documents,
@@ -130,7 +134,7 @@ def pack_lines(lines: Iterable[str]) -> np.ndarray:
 
 
 def unpack_lines(packed: np.ndarray) -> list[str]:
-    """Return the strings from the result of :func:`pack_lines`."""
+    """Return the strings that :func:`pack_lines` packed."""
     return packed.tobytes().decode("utf-8").split("\n")[:-1]
 
 
@@ -163,7 +167,7 @@ def ordered(shards: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def blocks(shard: Path) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the arrays of each block in turn; arrays are read when they are used."""
+    """Yield the arrays of each block; an array is read when it is used."""
     for number in range(read_about(shard)["blocks"]):
         path = shard / f"block-{number:05d}.npz"
         if not path.is_file():
@@ -175,11 +179,12 @@ def blocks(shard: Path) -> Iterator[Mapping[str, np.ndarray]]:
 class Chosen:
     """Selection of documents.
 
-    shards : in order. masks : for each block of each shard, in order, (D,) bool.
-    repeated : number of documents dropped because of a later version; deleted : number of documents that their source
-        deleted.
-    fates : number of keys with a document (or counted anyway, see :func:`choose`) by the result of their latest
-        version: KEPT or the reason why it was dropped.
+    shards : shards in order
+    masks : (D,) bool for each block of each shard, in order: which documents are chosen
+    repeated : number of documents that were dropped because of a later version
+    deleted : number of documents that their source deleted
+    fates : number of keys by the result of their latest version, which is KEPT or the reason why it was dropped. Keys
+        without a document count only for the reasons ``counted`` of :func:`choose`.
     """
 
     shards: list[Path]
@@ -203,12 +208,12 @@ class Chosen:
 def choose(
     shards: Iterable[str | os.PathLike[str]], deleted: Collection[int] = (), counted: Collection[str] = ()
 ) -> Chosen:
-    """Keep the latest version of each key, and none of a deleted one.
+    """Choose the latest version of each key, and no version of a deleted key.
 
-    Of equal versions, the last one in the last file is chosen. Versions that the parser dropped are considered too, so
-    that an article that became a redirect is removed. Memory is a few numbers per document.
+    If versions are equal, the last document in the last file is chosen. Versions that the parser dropped are also
+    considered. For example, an article that became a redirect is removed. Memory is a few numbers per document.
 
-    counted : reasons for dropping a document that leave its key in ``Chosen.fates``.
+    counted : reasons for dropping a document with which its key is still counted in ``Chosen.fates``.
     """
     paths = ordered(shards)
     reasons: dict[str, int] = {KEPT: 0}
@@ -231,7 +236,7 @@ def choose(
     chosen[order[last]] = True
     gone = np.isin(key, np.fromiter(deleted, dtype=np.int64, count=len(deleted)))
     kept = chosen & (code == 0) & ~gone
-    # fate of the keys with a version that counts: the fate of its latest version
+    # a key is counted if any of its versions counts; its fate is the fate of its latest version
     counts = np.isin(code, [reasons[name] for name in (KEPT, *counted) if name in reasons])
     fates = np.bincount(code[chosen & ~gone & np.isin(key, key[counts])], minlength=len(reasons))
     return Chosen(
@@ -245,11 +250,15 @@ def choose(
 
 @dataclass
 class Gathered:
-    """A corpus before its contexts are decided on.
+    """A corpus with all possible contexts, before the contexts to use are chosen.
 
-    content : (J, V) int32; key : (J,) rising; title : J strings; members : {context: ((J, A) membership, A names)};
-    numbers : {context: (J,) float64}; empty : documents dropped because none of their words is in the vocabulary;
-    outside : tokens of chosen documents that are no words of the vocabulary.
+    content : (J, V) int32
+    key : (J,) in ascending order
+    title : J strings
+    members : {context: ((J, A) membership, A names)}
+    numbers : {context: (J,) float64}
+    empty : number of documents that were dropped because the vocabulary has none of their words
+    outside : number of tokens of chosen documents that are not in the vocabulary
     """
 
     content: sp.csr_matrix
@@ -262,7 +271,7 @@ class Gathered:
     outside: int
 
     def corpus(self, contexts: Sequence[str], labels: str | None = None) -> Corpus:
-        """Return a Corpus with the named contexts, and with the memberships of context ``labels`` as ground truth."""
+        """Return a Corpus with the named contexts; the memberships in the context ``labels`` are its true classes."""
         known = {**{name: matrix for name, (matrix, _) in self.members.items()}, **self.numbers}
         for name in [*contexts, *([] if labels is None else [labels])]:
             if name not in known:
@@ -287,7 +296,7 @@ def membership(lists: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]
 def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
     """Count the words of the vocabulary in the chosen documents, ordered by key.
 
-    Only the result, which grows with the number of documents, and one block are in memory.
+    Memory contains only the result, which grows with the number of documents, and one block.
 
     Raises ValueError if no document is left.
     """
@@ -342,8 +351,10 @@ def _tokens(block: Mapping[str, np.ndarray], rows: np.ndarray) -> int:
 def _columns(
     block: Mapping[str, np.ndarray], prefix: str, names: Sequence[Any], column: Mapping[Any, int], n_columns: int
 ) -> sp.csr_matrix:
-    """Return a block's counts (or, without ``data``, membership) with renumbered columns; names without a column are
-    dropped."""
+    """Return the counts of a block (membership if there is no ``data``) with renumbered columns.
+
+    Names without a column are dropped.
+    """
     target = np.array([column.get(name, -1) for name in names] or [-1], dtype=np.int64)
     indices = target[block[f"{prefix}indices"]] if len(block[f"{prefix}indices"]) else np.empty(0, dtype=np.int64)
     keep = indices >= 0
@@ -370,7 +381,7 @@ def _by_name(
 
 
 def _sorted_columns(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    """Sort each row by column, in place; flags that were handed on from other matrices do not count."""
+    """Sort the entries of each row by column, in place, even if the flags of the matrix claim that they are sorted."""
     matrix.has_sorted_indices = False
     matrix.sort_indices()
     matrix.has_canonical_format = True

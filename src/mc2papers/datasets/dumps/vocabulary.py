@@ -1,4 +1,4 @@
-"""The vocabulary of a sharded corpus: its most frequent words, found without holding the corpus, or a given list."""
+"""Make the vocabulary of a sharded corpus: its most frequent words, or a given word list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mc2core.base import storage
 from mc2core.corpus.building.letters import STOP_WORDS
 from mc2papers.datasets.dumps.shards import MIN_LETTERS, Chosen
 
-#: Words held at a time while the vocabulary is counted; beyond that, runs are spilled to disk and merged.
+#: maximum number of words in memory during counting; more words are written to disk as sorted runs and merged
 RUN_WORDS = 2_000_000
 
 
@@ -26,7 +26,7 @@ def count_vocabulary(
     min_letters: int = MIN_LETTERS,
     stop_words: Collection[str] = STOP_WORDS,
 ) -> list[str]:
-    """Return the ``size`` most frequent words of the chosen documents (None: all of them), in alphabetical order.
+    """Return the ``size`` most frequent words (None: all words) of the chosen documents, in alphabetical order.
 
     Frequency is the number of tokens; ties are resolved alphabetically. At most RUN_WORDS words are in memory: sorted
     runs are written to the folder ``scratch`` and merged.
@@ -86,11 +86,11 @@ def _merge(runs: Sequence[Path]) -> Iterator[tuple[bytes, int]]:
 
 
 def read_vocabulary(path: str | os.PathLike[str], min_letters: int = MIN_LETTERS) -> list[str]:
-    """Read a vocabulary with one word per line; ValueError names a line that is not a valid word."""
+    """Read a vocabulary with one word per line. Raises ValueError if a line is not a valid word."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
-    # the vocabulary of online LDA has "None" for "none": capitals are made small
+    # converted to lower case, because the vocabulary of online LDA has "None" for "none"
     words = [line.rstrip("\r").lower() for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
     if words and not words[-1]:
         words.pop()

@@ -1,13 +1,13 @@
-"""Wikipedia: articles from XML dumps (pages-articles, every export schema), and first writers from stub histories.
+"""Parse articles from XML dumps of Wikipedia (pages-articles, every export schema), and first writers from histories.
 
 Dumps: https://dumps.wikimedia.org, ``enwiki-*-pages-articles*.xml*.bz2`` (also multistream) for the text, and
 ``enwiki-*-stub-meta-history*.xml.gz`` for the first writer of an article. Export schemas 0.1 to 0.11 differ in the
 order of elements, in the namespace of the document, and in missing elements of older schemas: ``ns`` (before 0.6; the
 prefix of the title is used), ``redirect`` (before 0.4; the text is used) and ``model``.
 
-Articles are pages of namespace 0 that are neither redirects nor disambiguation pages. Contexts: ``category`` (named by
-the article's own text), ``writer`` (of its first revision), ``topic`` (nearest top-level categories,
-:mod:`mc2papers.datasets.dumps.categorygraph`).
+Articles are pages of namespace 0 that are neither redirects nor disambiguation pages. Contexts are ``category`` (the
+categories in the text of the article), ``writer`` (of its first revision) and ``topic`` (the nearest top-level
+categories, :mod:`mc2papers.datasets.dumps.categorygraph`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WRITERS = xmlstream.Fields(
 )
 _REDIRECT = re.compile(rb"\s*#redirect", re.IGNORECASE)
 _WHOLE = re.compile(rb"\s*-?[0-9]{1,18}\s*")
-# names of templates that make a page one of disambiguation; "disambiguation needed" marks a link in an article
+# names of templates that mark disambiguation pages; "disambiguation needed" marks only a link in an article
 _DISAMBIGUATION = re.compile(
     r"(?:[\w-]+[ _])*disamb(?:ig(?:uation)?)?(?:[ _](?:page|cleanup))?|disambig-\w+|letter-numbercombdisambig|dab"
     r"|(?:hn|geo|math|number|road|roadindex|sch|hosp|mil-unit-)dis",
@@ -91,17 +91,16 @@ def parse_pages(
     start: int = 0,
     stop: int | None = None,
 ) -> dict[str, Any]:
-    """Turn a dump, or a byte range of a multistream dump, into a shard; returns the content of ``shard.json``.
+    """Convert a dump, or a byte range of a multistream dump, to a shard; return the content of ``shard.json``.
 
     Its ``counts`` has the number of pages that were read, and the number that was dropped for each reason.
-    ``category_pages.npz`` has id and title of the category pages, which :mod:`mc2papers.datasets.dumps.categorygraph`
-    needs.
+    ``category_pages.npz`` has the ids and titles of category pages for :mod:`mc2papers.datasets.dumps.categorygraph`.
 
     Parameters
     ----------
-    allow_truncated : accept a dump that is cut off or damaged: the part before the damage is kept, with a warning in
-        ``warnings``.
-    start, stop : a range of :func:`multistream_ranges`; 0 and None for a whole file.
+    allow_truncated : whether to accept a truncated or damaged dump. The part before the damage is used, and
+        ``warnings`` has a warning.
+    start, stop : a range of :func:`multistream_ranges`; 0 and None for the whole file.
 
     Raises
     ------
@@ -185,7 +184,7 @@ def _add_page(
 
 
 def _is_disambiguation(content: bytes) -> bool:
-    """Return whether a page has a disambiguation template or the magic word for it."""
+    """Return whether a page has a disambiguation template or the magic word for disambiguation."""
     return b"__DISAMBIG__" in content or any(
         _DISAMBIGUATION.fullmatch(name.decode("utf-8", "replace").strip())
         for name in wikitext.template_names(content, b"dab", b"dis")
@@ -203,12 +202,11 @@ def _number(path: Path, title: str, what: str, found: bytes | None) -> int:
 def multistream_ranges(
     index: str | os.PathLike[str], dump: str | os.PathLike[str], parts: int
 ) -> list[tuple[int, int]]:
-    """Cut a multistream dump into ``parts`` byte ranges of whole streams, by its index (``offset:id:title``).
+    """Divide a multistream dump into ``parts`` byte ranges of whole streams, by its index (``offset:id:title``).
 
-    They have about equal lengths. There are fewer if the dump has fewer streams.
-
-    The first range includes the head of the document. Raises ValueError if the index belongs to another dump or has
-    another form.
+    The ranges have similar lengths. If the dump has fewer streams than ``parts``, there is one range per stream. The
+    first range includes the head of the document. Raises ValueError if the index belongs to another dump or has another
+    form.
     """
     index, dump = Path(index), Path(dump)
     if not dump.is_file():
@@ -232,13 +230,13 @@ def multistream_ranges(
             stream.seek(start)
             if stream.read(3) != b"BZh":
                 raise DamagedInput(f"{dump} has no stream at byte {start}, where {index.name} lists one")
-    # byte 0 is only the head, which stays with the first pages
+    # the stream at byte 0 is only the head, which belongs to the first range
     starts = [0, *starts[2:]]
     parts = min(parts, len(starts))
     first = [0]
     for part in range(1, parts):
         place = int(np.searchsorted(starts, size * part // parts))
-        # a stream to each part, before it and after it, however unequal they are
+        # every part has at least one stream, so enough streams must remain for the following parts
         first.append(min(max(place, first[-1] + 1), len(starts) - (parts - part)))
     cuts = [starts[one] for one in first]
     return list(zip(cuts, [*cuts[1:], size], strict=True))
@@ -254,11 +252,11 @@ def _site_of(path: Path) -> _Site:
 def parse_first_writers(
     path: str | os.PathLike[str], target: str | os.PathLike[str], *, allow_truncated: bool = False
 ) -> dict[str, Any]:
-    """Find who wrote the first revision of each page of a (stub or full) history dump; writes ``target`` (.npz).
+    """Find the writer of the first revision of each page in a (stub or full) history dump, and write ``target`` (.npz).
 
-    The earliest timestamp decides, whatever the order. Anonymous and hidden first writers are missing: an address is no
-    writer. Arrays: ``id`` (page ids, rising), ``writer`` and ``warnings`` (packed lines, empty where missing).
-    Returns the counts.
+    The revision with the earliest timestamp counts, independent of the order. Anonymous and hidden writers are treated
+    as missing. The arrays are ``id`` (page ids in ascending order), ``writer`` and ``warnings`` (packed lines, empty if
+    missing). Returns the counts.
     """
     path = Path(path)
     counts: Counter[str] = Counter()
@@ -268,7 +266,7 @@ def parse_first_writers(
     earliest: tuple[bytes, str, str] | None = None
     try:
         for record, fields in xmlstream.records(path, ROOT, _WRITERS, ("page", "revision", "siteinfo")):
-            found = dict(reversed(fields))  # of a field that comes twice the first counts
+            found = dict(reversed(fields))  # if a field occurs twice, the first value counts
             page |= {name: found[name] for name in ("title", "id", "ns") if name in found}
             if record == "revision":
                 counts["revisions"] += 1
@@ -313,7 +311,7 @@ def _earlier(known: tuple[bytes, str, str] | None, revision: Mapping[str, bytes]
 
 
 def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Add the context ``writer`` from the files of :func:`parse_first_writers`, in place; returns their warnings."""
+    """Add the context ``writer`` from files of :func:`parse_first_writers`, in place; return the files' warnings."""
     writer: dict[int, str] = {}
     warnings: list[str] = []
     wanted = set(gathered.key.tolist())
@@ -331,9 +329,9 @@ def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str
 
 # -- corpora -------------------------------------------------------------------------------------------------
 def sample_categories(chosen: shards.Chosen, n: int, seed: int, least: int = 1) -> list[str]:
-    """Draw ``n`` random categories among those with at least ``least`` articles: W100, W1000 (NIPS12, section 4.1).
+    """Draw ``n`` random categories that have at least ``least`` articles, for W100 and W1000 (NIPS12, section 4.1).
 
-    Raises ValueError if there are too few.
+    Raises ValueError if there are too few such categories.
     """
     sizes: Counter[str] = Counter()
     for rows, block in chosen.blocks():

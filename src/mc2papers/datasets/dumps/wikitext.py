@@ -1,18 +1,17 @@
-"""Conversion of wiki mark-up to plain text by one compiled linear scan over UTF-8 bytes.
+"""Convert wiki mark-up to plain text by compiled linear scans over UTF-8 bytes.
 
 Existing parsers of wiki mark-up (mwparserfromhell, wikitextparser) build a tree of every template. On real articles,
-they reach a thirtieth of the speed that a dump needs. Only the words are needed here, so this scanner keeps the text
-that a reader of the page sees and drops the rest. Tests compare its words with the words of mwparserfromhell on real
-articles.
+they reach a thirtieth of the speed that a dump needs. Only words are needed here, so this scanner keeps the text that a
+reader of the page sees and drops the rest. Tests compare its words with the words of mwparserfromhell on real articles.
 
-Dropped: comments, templates, tables, references, formulas, galleries, code, file and category links, links to other
-languages, addresses, tags, behaviour switches. Kept: text, headings, labels of links, link trails ("[[bus]]es"), text
-between tags, ``<nowiki>`` and ``<pre>`` content. Templates, links, tables and tags without an end are text, and
-comments without an end continue to the end of the article, as in MediaWiki. Time and memory are linear in the text for
-any nesting.
+The scanner drops comments, templates, tables, references, formulas, galleries, code, file and category links, links to
+other languages, addresses, tags and behaviour switches. It keeps text, headings, labels of links, link trails
+("[[bus]]es"), text between tags, and the content of ``<nowiki>`` and ``<pre>``. As in MediaWiki, templates, links,
+tables and tags without an end are text, and comments without an end continue to the end of the article. Time and memory
+are linear in the length of the text for any nesting.
 """
 
-# ruff: noqa: SIM109 (compiled code: comparing twice is faster than looking into a tuple)
+# ruff: noqa: SIM109 (in compiled code, two comparisons are faster than a test for membership in a tuple)
 
 from __future__ import annotations
 
@@ -35,11 +34,12 @@ def pack_names(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Namespaces:
-    """Names that make a link a file or a category: the English names and, in addition, the names of the wiki.
+    """Names of namespaces in links to files and categories: the English names and the names of the wiki.
 
     Parameters
     ----------
-    file, category : names of the namespaces -2 and 6, and of 14, in the wiki's own language.
+    file : names of the namespaces -2 and 6 in the language of the wiki.
+    category : names of the namespace 14 in the language of the wiki.
     """
 
     def __init__(self, file: Iterable[str] = (), category: Iterable[str] = ()) -> None:
@@ -53,20 +53,20 @@ class Namespaces:
 
 ENGLISH = Namespaces()
 
-#: Elements whose content is no running text.
+#: Elements whose content is not running text.
 HIDDEN_ELEMENTS = (
     "ref", "references", "math", "chem", "ce", "gallery", "timeline", "imagemap", "score", "hiero", "graph", "mapframe",
     "maplink", "source", "syntaxhighlight", "templatedata", "templatestyles", "inputbox", "categorytree",
 )  # fmt: skip
 #: Elements whose content is text without mark-up.
 LITERAL_ELEMENTS = ("nowiki", "pre")
-#: Elements that join the text before and after them ("H<sub>2</sub>O"); all others separate words.
+#: Elements that join the text before and after them ("H<sub>2</sub>O"); all other elements separate words.
 _INLINE_ELEMENTS = (
     "b", "i", "u", "s", "em", "strong", "sub", "sup", "small", "big", "span", "font", "tt", "abbr", "del", "ins",
     "noinclude", "nowiki", "bdi", "cite", "dfn", "kbd", "mark", "q", "rp", "rt", "ruby", "samp", "strike", "time",
     "var", "wbr",
 )  # fmt: skip
-_LONGEST_NAME = 60  # of a template
+_LONGEST_NAME = 60  # maximum length of the name of a template
 _LESS, _SLASH, _GREATER, _BANG, _DASH = (ord(sign) for sign in "</>!-")
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _PIPE = (ord(sign) for sign in "{}[]|")
 _NEWLINE, _SPACE, _COLON, _APOSTROPHE, _UNDERSCORE, _HASH = (ord(sign) for sign in "\n :'_#")
@@ -82,9 +82,9 @@ _ELEMENT_BYTES, _ELEMENT_ENDS = pack_names(_ELEMENTS)
 
 
 def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list[str]]:
-    """Return the visible text of an article, and the categories that it names, in order; text is UTF-8.
+    """Return the visible text of an article (UTF-8), and its categories in order.
 
-    White space is not cared for: a dropped element leaves a space or nothing.
+    White space is not preserved exactly: a dropped element becomes a space or nothing.
     """
     source = np.frombuffer(text, dtype=np.uint8)
     plain, ends = _scan(source, _ELEMENT_BYTES, _ELEMENT_ENDS, namespaces.bytes, namespaces.ends, namespaces.kinds)
@@ -102,16 +102,17 @@ def _character(reference: re.Match[bytes]) -> bytes:
 
 
 def template_names(text: bytes, *marks: bytes) -> list[bytes]:
-    """Return the names, of up to 60 bytes, of the templates that contain one of ``marks`` (small letters) in any
-    case."""
+    """Return the names of templates (up to 60 bytes) that contain one of ``marks`` in lower or upper case.
+
+    ``marks`` must be in lower case.
+    """
     packed, ends = pack_names([mark.decode() for mark in marks])
     places = _template_names(np.frombuffer(text, dtype=np.uint8), packed, ends)
     return [text[start:end] for start, end in places.tolist()]
 
 
 def category_name(name: str) -> str:
-    """Return the canonical form of a category's name: single spaces instead of underscores, and a capital first
-    letter."""
+    """Return the canonical name of a category: single spaces instead of underscores, and a capital first letter."""
     name = " ".join(html.unescape(name).replace("_", " ").split())
     return name[:1].upper() + name[1:]
 
@@ -123,7 +124,7 @@ def _is_letter(sign):
 
 @inner_kernel
 def _matches(text, start, names, begin, end):
-    """Return whether ``text`` has, at ``start``, one of the packed names (in small ASCII letters)."""
+    """Return whether the packed name ``names[begin:end]`` (in lower-case ASCII) is at ``start`` in ``text``."""
     if start + end - begin > len(text):
         return False
     for i in range(end - begin):
@@ -137,7 +138,7 @@ def _matches(text, start, names, begin, end):
 
 @kernel
 def _template_names(text, marks, ends):
-    """Return (n, 2) int64: begin and end of the names of templates that contain one of the packed marks."""
+    """Return the (n, 2) int64 begins and ends of the names of templates that contain one of the packed marks."""
     found = [np.int64(0) for _ in range(0)]
     n, i = len(text), 0
     while i < n - 2:
@@ -150,7 +151,7 @@ def _template_names(text, marks, ends):
         start, is_marked = i, False
         while i < n and i - start <= _LONGEST_NAME and text[i] != _PIPE and text[i] != _CLOSE_BRACE:
             for k in range(len(ends) - 1):
-                # its first letter is looked at first: a call is dear
+                # the first letter is compared before the call, because calls are slow
                 if not is_marked and (text[i] | 32) == marks[ends[k]]:
                     is_marked = _matches(text, i, marks, ends[k], ends[k + 1])
             i += 1
@@ -174,7 +175,7 @@ def _find_close(text, start, names, begin, end):
 
 @inner_kernel
 def _element(text, start, names, ends):
-    """Return the index of the element whose name is at ``start``; -1 if the name is not listed."""
+    """Return the index of the listed element whose name is at ``start``; -1 if the name is not in the list."""
     stop = start
     while stop < len(text) and (_is_letter(text[stop]) or 48 <= text[stop] <= 57):
         stop += 1
@@ -186,9 +187,11 @@ def _element(text, start, names, ends):
 
 @inner_kernel
 def _drop_elements(text, out, names, ends):
-    """Remove comments, tags and hidden elements (first pass); returns the length of the rest in ``out``."""
+    """Copy ``text`` without comments, tags and hidden elements to ``out`` (first pass); return the copied length."""
     n, i, size = len(text), 0, 0
-    no_close = np.zeros(len(ends) - 1, np.bool_)  # no end tag from here on: looked for once, so the scan stays linear
+    no_close = np.zeros(
+        len(ends) - 1, np.bool_
+    )  # True if the element has no further end tag; searched once, so the scan is linear
     while i < n:
         sign = text[i]
         if sign != _LESS:
@@ -229,7 +232,7 @@ def _drop_elements(text, out, names, ends):
             no_close[kind] = True
             continue
         if kind >= _N_HIDDEN:
-            while i < end:  # literal text: mark-up in it becomes a space
+            while i < end:  # literal text, in which mark-up characters become spaces
                 sign = text[i]
                 if (
                     sign == _OPEN_BRACE or sign == _CLOSE_BRACE or sign == _OPEN_BRACKET or sign == _CLOSE_BRACKET
@@ -248,10 +251,11 @@ def _drop_elements(text, out, names, ends):
 
 @inner_kernel
 def _match_brackets(text, n):
-    """Match brackets (second pass). Returns (n,) int32: for each opening bracket of a template, link or table, the
-    position after its closing bracket, else 0.
+    """Match brackets (second pass); return an (n,) int32 array.
 
-    The end of a template or table may skip unclosed links; the end of a link must match its start.
+    For each opening bracket of a template, link or table, the array has the position after its closing bracket;
+    elsewhere it is 0. Links without an end inside a template or table are ignored. The end of a link must match its
+    start.
     """
     close = np.zeros(n + 1, np.int32)
     stack = np.empty(n // 2 + 1, np.int32)
@@ -299,8 +303,10 @@ def _match_brackets(text, n):
 
 @inner_kernel
 def _link_kind(text, start, end, names, ends, kinds):
-    """Return the kind of a link's target by its namespace, and where its name begins; links to other languages have the
-    kind FILE."""
+    """Return the kind of a link's target by its namespace, and the position at which the name of the target begins.
+
+    Links to other languages have the kind FILE.
+    """
     while start < end and (text[start] == _SPACE or text[start] == _UNDERSCORE):
         start += 1
     colon, plain = start, True
@@ -318,7 +324,7 @@ def _link_kind(text, start, end, names, ends, kinds):
     for k in range(len(kinds)):
         if ends[k + 1] - ends[k] == stop - start and _matches(text, start, names, ends[k], ends[k + 1]):
             return kinds[k], colon + 1
-    if plain:  # codes of languages: de, als, zh-min-nan; and "simple"
+    if plain:  # codes of languages such as de, als and zh-min-nan, and "simple"
         dashed = False
         for i in range(start, colon):
             dashed = dashed or text[i] == _DASH
@@ -331,7 +337,7 @@ def _link_kind(text, start, end, names, ends, kinds):
 
 @inner_kernel
 def _scheme_letters(text, colon):
-    """Return the number of letters of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
+    """Return the length of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
     i = colon
     while i > 0 and colon - i < 6 and _is_letter(text[i - 1]):
         i -= 1
@@ -354,7 +360,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
     n = _drop_elements(source, text, element_names, element_ends)
     close = _match_brackets(text, n)
     out = np.empty(n + 1, np.uint8)
-    # categories are written from the end backwards: together they are never longer than the text read so far
+    # categories are written from the end backwards; both parts together are never longer than the text read so far
     back = n + 1
     marks = [np.int64(0)]
     size, i = 0, 0
@@ -392,7 +398,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
             if j < end - 2 and text[j] == _PIPE:
                 i = j + 1
         elif sign == _CLOSE_BRACKET and i + 1 < n and text[i + 1] == _CLOSE_BRACKET:
-            i += 2  # nothing in its place, so that "[[bus]]es" stays one word
+            i += 2  # replaced by nothing, so that "[[bus]]es" remains one word
         elif sign == _APOSTROPHE and i + 1 < n and text[i + 1] == _APOSTROPHE:
             while i < n and text[i] == _APOSTROPHE:
                 i += 1
@@ -407,7 +413,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
                 out[size] = _SPACE
                 size += 1
         elif sign == _COLON and i + 1 < n and text[i + 1] == _SLASH and _scheme_letters(text, i) > 0:
-            size -= _scheme_letters(text, i)  # these bytes were taken for text
+            size -= _scheme_letters(text, i)  # these bytes were copied as text
             while (
                 i < n and text[i] > _SPACE and text[i] != _CLOSE_BRACKET and text[i] != _PIPE and text[i] != _OPEN_BRACE
             ):

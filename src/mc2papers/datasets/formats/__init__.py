@@ -1,1 +1,1 @@
-"""File formats: archives, XML, tables. Nothing here knows a dataset."""
+"""Read general file formats (archives, LDA-C); these modules do not depend on a dataset."""

@@ -1,7 +1,7 @@
-"""Members of zip and tar archives, read into memory with limits; nothing is ever unpacked to disk.
+"""Read members of zip and tar archives into memory, with limits; nothing is unpacked to disk.
 
-An archive from the network may be cut off. A few kilobytes may unpack to terabytes. It may contain links, duplicate
-names, or names that lead out of a folder. The sizes that it declares are not trusted: reading stops at the limit.
+An archive from the network may be truncated. A few kilobytes may unpack to terabytes. An archive may contain links,
+duplicate names, or names that lead out of a folder. The declared sizes are not trusted: reading stops at the limit.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _DAMAGE = (
     zlib.error,
     lzma.LZMAError,
     EOFError,
-    OSError,  # bz2 says "Invalid data stream" and gzip "Not a gzipped file" this way
-    NotImplementedError,  # a compression method this Python lacks
+    OSError,  # "Invalid data stream" (bz2), "Not a gzipped file" (gzip)
+    NotImplementedError,  # a compression method that this Python lacks
     RuntimeError,  # an encrypted zip member
     ValueError,  # negative sizes and offsets in a forged header
     OverflowError,
@@ -43,7 +43,7 @@ _DAMAGE = (
 
 
 class ArchiveError(ValueError):
-    """An archive that is damaged, unsafe or too large; the message is one sentence naming the file."""
+    """An archive that is damaged, unsafe or too large; the message is one sentence with the name of the file."""
 
 
 @contextlib.contextmanager
@@ -58,7 +58,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 class _TarInput:
-    """A tar's (decompressed) stream: refuses to yield more than ``limit`` bytes, and knows how it ended."""
+    """The decompressed stream of a tar archive, which stops at ``limit`` bytes and remembers its last bytes."""
 
     def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
         self._stream, self._path, self._limit = stream, path, limit
@@ -73,7 +73,7 @@ class _TarInput:
         return block
 
     def finish(self) -> None:
-        """Read to the end, where compressed streams have their checksums and a tar archive has blocks of zeros."""
+        """Read to the end, to verify the checksum of a compressed stream and the final zeros of a tar archive."""
         while self.read(1 << 16):
             pass
         if len(self._last) < _TAR_END or any(self._last):
@@ -92,8 +92,8 @@ def iterate_members(
 
     Parameters
     ----------
-    wanted : called with each member's name ("folder/file.txt"); in a zip, others are never inflated.
-    max_member_bytes, max_total_bytes : inflated sizes; in a tar, skipped members count towards the total.
+    wanted : function of the name of a member ("folder/file.txt"). Unwanted members of a zip are not decompressed.
+    max_member_bytes, max_total_bytes : limits of decompressed sizes. Skipped members of a tar count in the total.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def read_members(
     max_member_bytes: int = MAX_MEMBER_BYTES,
     max_total_bytes: int = MAX_TOTAL_BYTES,
 ) -> dict[str, bytes]:
-    """Return the contents of the members whose file name is in ``names``, from any folder of the archive.
+    """Return the contents of the members whose file name is in ``names``, in any folder of the archive.
 
-    Raises ArchiveError as :func:`iterate_members`, and if a name is missing or occurs in two folders.
+    Raises ArchiveError like :func:`iterate_members`, and also if a name is missing or occurs in two folders.
     """
     found: dict[str, bytes] = {}
     for member, content in iterate_members(

@@ -1,4 +1,4 @@
-"""Counts in the form of LDA-C (Blei): a document is a line ``nterms id:count id:count ...``, ids start at 0."""
+"""Read counts in the format of LDA-C (Blei): a document is a line ``nterms id:count id:count ...``; ids start at 0."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _LINE = re.compile(rb"([0-9]{1,9})((?: [0-9]{1,9}:[0-9]{1,9})*) ?")
 
 
 def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.csr_matrix:
-    """Read the lines of a file; blank ones at its end are passed over.
+    """Read the lines of a file; blank lines at the end are ignored.
 
     Parameters
     ----------
-    content : content of the file. file : its name in messages. n_words : V. vocabulary : name of the vocabulary in
-        messages.
+    content : content of the file.
+    n_words : size V of the vocabulary.
+    file, vocabulary : names of the file and of the vocabulary in messages.
 
     Returns
     -------
@@ -25,7 +26,7 @@ def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.
     Raises
     ------
     ValueError
-        If a line has another form, a wrong number of words, a word number of V or more, or a word twice.
+        If a line has another form, a wrong number of words, a word id of V or more, or a word twice.
     """
     lines = content.rstrip(b"\r\n ").replace(b"\r\n", b"\n").split(b"\n")
     rows: list[np.ndarray] = []

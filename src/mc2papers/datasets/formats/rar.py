@@ -1,4 +1,4 @@
-"""Members of a RAR archive, unpacked by bsdtar (libarchive), the free program that reads the format."""
+"""Unpack members of a RAR archive by bsdtar (libarchive), a free program that reads this format."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from mc2papers.datasets.formats.archives import ArchiveError
 
 MAX_MEMBER_BYTES = 2 * 2**30
 _CHUNK = 1 << 20
-# bytes of the error message of bsdtar that are shown
+# maximum length in bytes of an error message of bsdtar that is shown
 _MAX_REASON = 300
 
 
 def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
-    """Write the members with the names of ``targets``, wherever in the archive they are, each whole or not at all.
+    """Write the members that have the file names of ``targets``, from any folder of the archive, to the targets.
+
+    A target is complete or absent.
 
     Raises ValueError if bsdtar is not installed, if the archive is damaged, or if a member is missing or has more than
     ``MAX_MEMBER_BYTES``.
@@ -38,11 +40,11 @@ def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str
 
 
 def _unpack_one(program: str, path: Path, target: Path) -> None:
-    # to standard output: no name in the archive ever becomes a path; a passphrase, or an archive that seems to be
-    # encrypted would have the user asked for one
+    # members are written to standard output, so that no name in the archive becomes a path; a passphrase is given,
+    # because bsdtar would otherwise ask the user for the passphrase of an encrypted archive
     command = [program, "-x", "-O", "-q", "--passphrase", "none", "-f", str(path.resolve())]
     command += ["--include", f"*{target.name}"]
-    # errors go to a file: a damaged archive can cause more than a pipe holds, and bsdtar would wait forever
+    # errors go to a file, because the errors of a damaged archive may fill a pipe, and bsdtar would wait forever
     with (
         tempfile.TemporaryFile() as complaints,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,

@@ -1,1 +1,1 @@
-"""Simulators: the letters, corpora in the shape of the real ones, an encyclopaedia."""
+"""Simulate the letters data, corpora with the sizes of the real corpora, and an encyclopaedia."""

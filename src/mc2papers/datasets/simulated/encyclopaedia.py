@@ -1,10 +1,10 @@
-"""Simulated encyclopaedia: articles of categories, with the sizes of NIPS12's W100 and W1000 (section 4.1).
+"""Simulate an encyclopaedia, with the sizes of W100 and W1000 of NIPS12 (section 4.1).
 
-The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. The
-simulation has the properties that matter for a clustering. Category sizes are skewed (Zipf). Most tokens come from
-background words that all categories share (Zipf's law). Some come from words typical of the category, which overlap
-between categories. The vocabulary grows with the corpus (about 8 words per article, as in section 4.1 of the paper), so
-most words are rare.
+The corpora of the paper contain the articles of 100 or 1,000 sampled Wikipedia categories with all their words. The
+simulation has the properties that are important for a clustering. Category sizes follow Zipf's law. Most tokens are
+background words, which all categories share and which also follow Zipf's law. Other tokens are words typical of the
+category; typical words of different categories overlap. The vocabulary grows with the corpus (about 8 words per
+article, as in the paper), so most words are rare.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 
-_BLOCK = 20_000  # documents drawn at a time
+_BLOCK = 20_000  # number of documents that are drawn together
 _BACKGROUND_EXPONENT = 1.1
 _TYPICAL_EXPONENT = 0.9
 
 
 @dataclass(frozen=True)
 class Encyclopaedia:
-    """Shape of a simulated encyclopaedia.
+    """Settings of a simulated encyclopaedia.
 
-    n_categories, n_documents, n_words : K, J, V
-    distinct_words : mean number of distinct words of an article, nearly
-    typical_words : number of words typical of a category, drawn from the whole vocabulary
-    typical_share : share of tokens that are typical words
-    skew : Zipf exponent of category sizes
+    n_categories, n_documents, n_words : numbers K of categories, J of articles and V of words in the vocabulary
+    distinct_words : approximate mean number of distinct words per article
+    typical_words : number of typical words per category
+    typical_share : fraction of tokens that are typical words
+    skew : exponent of Zipf's law for category sizes
     """
 
     n_categories: int
@@ -48,9 +48,10 @@ W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
 
 
 def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
-    """Return ``shape`` with ``scale`` times the documents and words; the number of categories stays.
+    """Return ``shape`` with ``scale`` times the documents and words, and the same number of categories.
 
-    At least five words per typical word of a category are kept. Raises ValueError if no document is left.
+    The vocabulary keeps at least five times as many words as a category has typical words. Raises ValueError if no
+    document remains.
     """
     n_documents = round(shape.n_documents * scale) if 0 < scale < np.inf else 0
     if n_documents < 1:
@@ -59,23 +60,20 @@ def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
 
 
 def simulate(shape: Encyclopaedia, seed: int) -> Corpus:
-    """Simulate a corpus of ``shape`` with its categories as labels; the same shape and seed give the same corpus.
-
-    Every document's words are distinct draws with their counts, so its length varies around ``distinct_words``.
-    """
+    """Simulate a corpus of ``shape`` with the categories as labels; the same shape and seed give the same corpus."""
     rng = streams.generator(seed, "simulated categories")
     weights = (np.arange(shape.n_categories) + 1.0) ** -shape.skew
     category = rng.choice(shape.n_categories, size=shape.n_documents, p=weights / weights.sum())
     background = _cdf(shape.n_words, _BACKGROUND_EXPONENT)
     typical = _cdf(shape.typical_words, _TYPICAL_EXPONENT)
-    # typical words of a category: any but the very frequent ones, which are background everywhere
+    # very frequent words are background in all categories, so they are not typical of any category
     first = min(200, shape.n_words // 10)
     vocabulary = rng.integers(first, shape.n_words, size=(shape.n_categories, shape.typical_words), dtype=np.int32)
     blocks = []
     for block, start in enumerate(range(0, shape.n_documents, _BLOCK)):
         rows = np.arange(start, min(start + _BLOCK, shape.n_documents))
         rng = streams.generator(seed, "simulated articles", iteration=block)
-        # repeats of frequent words make the draws outnumber the distinct words, by this factor for these laws
+        # a document has repeated words; with these distributions, it has about 1.45 tokens per distinct word
         lengths = 1 + rng.poisson(rng.gamma(8.0, 1.45 * shape.distinct_words / 8.0, len(rows)))
         row = np.repeat(np.arange(len(rows)), lengths)
         is_typical = rng.random(len(row)) < shape.typical_share

@@ -1,9 +1,10 @@
-"""The letters of ICML14 section 4.1: four words, thirteen letters, 7 x 5 images, a number as context.
+"""Simulate the letters data of ICML14 (section 4.1): four words, thirteen letters of 7 x 5 pixels, and a number.
 
-A document cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE, LEARNING. Its topic proportions are uniform
-over the distinct letters of the word. A topic is uniform over the dark pixels of its letter, so the vocabulary is the
-35 pixels. The context of a document in cluster k is a number from N(2, 4, 6 or 8; sd_k). The variances differ, but the
-paper does not print them. CONTEXT_SD is our choice, with which neighbouring clusters overlap a little.
+A cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE and LEARNING. Its topics are the distinct letters of
+the word, with equal proportions. A topic is uniform over the dark pixels of its letter, so the vocabulary is the 35
+pixels. The context of a document is a number from a normal distribution. The mean is 2, 4, 6 or 8, depending on the
+cluster. The variances differ, but the paper does not print them. CONTEXT_SD is our choice, with which neighbouring
+clusters overlap a little.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ CONTEXT_MEANS = (2.0, 4.0, 6.0, 8.0)
 CONTEXT_SD = (0.2, 0.3, 0.4, 0.5)
 N_ROWS, N_COLUMNS = 7, 5
 
-# M and N share both stems, I and T the stem and the top bar: LDA and HDP are said to mix these up. The closest pair
-# of topics is 0.4 apart in L1 distance, well beyond the 0.25 within which a learnt topic counts as recovered.
+# M and N share both stems, and I and T share the stem and the top bar, because the paper says that LDA and HDP mix them
+# up. The closest pair of topics has an L1 distance of 0.4. A learnt topic counts as recovered within 0.25.
 _BITMAPS = """
 A      C      E      F      G      H      I
 ..#..  .####  #####  #####  .####  #...#  #####
@@ -56,19 +57,19 @@ def bitmaps() -> dict[str, np.ndarray]:
 def simulate(
     seed: int, n_documents: int = 400, n_tokens: int = 50, noise: float = 0.0, with_context: bool = True
 ) -> tuple[Corpus, Truth]:
-    """Draw the letters data; the defaults are those of figure 2, other sizes are for figure 7.
+    """Draw the letters data; the defaults are the sizes of figure 2, and figure 7 needs other sizes.
 
     Parameters
     ----------
-    n_documents : J; each word gets a quarter of them (to within one), in random order.
-    n_tokens : N_j, the same for every document.
-    noise : chance that a token is a uniformly drawn pixel instead of one of its letter's.
-    with_context : give the context ``number``.
+    n_documents : number J of documents; each word has a quarter of them (to within one), in random order.
+    n_tokens : number N_j of tokens, the same for every document.
+    noise : probability that a token is a uniformly drawn pixel instead of a pixel of its letter.
+    with_context : whether the corpus has the context ``number``.
 
     Returns
     -------
     corpus : (J, 35) pixel counts, pixel ``r*5 + c``; labels are the words.
-    truth : topics are the clean letters in alphabetical order.
+    truth : topics are the letters without noise, in alphabetical order.
 
     Raises
     ------

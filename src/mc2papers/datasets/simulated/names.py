@@ -1,4 +1,4 @@
-"""Made-up words and authors: pronounceable, all distinct, the same each time."""
+"""Make up pronounceable words and author names, which are distinct and the same in every run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _SYLLABLES = [
     for vowel in "aeiou"
 ]
 
-_STRIDE = 104_729  # a prime that the number of syllables lacks: spreads neighbours, repeats none
+_STRIDE = 104_729  # a prime that does not divide the number of syllables: neighbours differ, and no word repeats
 
 
 def pseudo_words(n: int) -> list[str]:
-    """Return n distinct pronounceable words; earlier (more frequent) ones are shorter."""
+    """Return n distinct pronounceable words; the first words, which are the most frequent, are shorter."""
     words: list[str] = []
     base, length = len(_SYLLABLES), 2
     while len(words) < n:

@@ -1,4 +1,4 @@
-"""Truth: the parameters of a simulated corpus, and their file."""
+"""Store the true parameters of a simulated corpus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Truth:
     cluster_weights : (K,) float64, sums to 1
     topic_given_cluster : (K, M) float64, rows sum to 1
     word_given_topic : (M, V) float64, rows sum to 1
-    contexts : ``{name: (K, A) rows that sum to 1}`` of a count context, or ``(K, 2)`` mean and sd of a number
+    contexts : by name, (K, A) rows that sum to 1 for a count context, or (K, 2) means and sds for a numeric context
     """
 
     cluster: np.ndarray
@@ -29,7 +29,7 @@ class Truth:
     contexts: Mapping[str, np.ndarray]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the truth as one .npz, whole or not at all."""
+        """Write the truth to one .npz file by an atomic replacement."""
         arrays = {name: getattr(self, name) for name in _TRUTH_ARRAYS}
         contexts = {f"context.{name}": value for name, value in self.contexts.items()}
         storage.write_arrays(path, arrays | contexts)
