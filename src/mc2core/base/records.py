@@ -440,7 +440,7 @@ def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[Row]:
 
 
 def _excel_rows(path: Path) -> Iterator[Row]:
-    """Yield the line and the cells of each row of the first visible sheet, including the header, without blank rows.
+    """Yield the row number and the cells of each non-blank row of the first visible sheet, including the header.
 
     The stored dimension of the sheet is not used, because it may be wrong. Raises ValueError if the file is not a
     complete Excel file.

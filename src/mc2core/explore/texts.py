@@ -107,10 +107,10 @@ def phrases_of(texts: Sequence[str], vocabulary: Sequence[str]) -> dict[str, str
 def in_scripts(
     texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray, in_one: bool = False
 ) -> list[np.ndarray]:
-    """Distribute documents over scripts, and return the row numbers of the documents in each script.
+    """Distribute documents over script files of the HTML report, and return the rows of the documents in each file.
 
-    The documents of a cluster are consecutive. A script has about PER_SCRIPT characters. There is only one script if
-    ``in_one`` is True, or if the texts have at most MAX_INSIDE characters.
+    The documents of a cluster are consecutive. The texts of a file have about PER_SCRIPT characters. There is only one
+    file if ``in_one`` is True, or if all texts have at most MAX_INSIDE characters.
     """
     order = documents[np.argsort(cluster[documents], kind="stable")]
     ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])

@@ -1,4 +1,4 @@
-"""ICML 2014 figure 2 under choices that the paper does not print: starts, priors and length of the chain."""
+"""Sensitivity of figure 2 (ICML 2014) to settings that the paper does not report: start, priors and chain length."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ def write_table(
 ) -> None:
     """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims, notes), each by an atomic replacement.
 
-    Columns of ``shown`` that begin with PAPER form a separate group on the right (in HTML, behind a line), because the
-    numbers of a paper are from other data or another machine. A note below the claims explains how they are judged.
+    Columns of ``shown`` whose names begin with PAPER are moved to the right; in HTML, a vertical line separates them.
+    Their numbers come from other data or another machine. A note below the claims explains how claims are judged.
     """
     stem = Path(stem)
     printed = [name for name in shown if str(name).startswith(PAPER)]

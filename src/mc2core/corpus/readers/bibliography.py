@@ -175,7 +175,7 @@ def read(path: Path) -> Works:
     Raises
     ------
     ValueError
-        If the file is damaged, truncated or empty. The message has the name of the file and, if known, the line.
+        If the file is damaged, truncated or empty. The message gives the file name and, if known, the line number.
     MissingPackage
         If the file is BibTeX and bibtexparser is not installed.
     """

@@ -108,7 +108,7 @@ class Assignments:
             _count_rows(self.cluster, *counts, self.n_km)
 
     def compact(self) -> np.ndarray:
-        """Remove empty clusters and topics, without changing the order of the others; return their old cluster indices.
+        """Remove empty clusters and topics, and return the old indices of the remaining clusters, in their old order.
 
         The weights of removed topics are added to ``remaining``.
         """

@@ -176,7 +176,7 @@ def run_passes(p, words, x, u, used, a, n, theta, total, best, n_passes):
     Each pass consists of two matrix products, which process all priors at once. ``n`` (C, A) contains the initial topic
     counts, or zeros. The counts of the last pass replace them. ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C,
     cells) are output arrays. Passes end when the counts under every prior have converged.
-    Returns sum_w x ln sum_m psi theta - sum_m n ln theta for each prior, (C,).
+    Returns, for each prior, sum_w x_w ln(sum_m p_mw theta_m) - sum_m n_m ln(theta_m), (C,) float64.
     """
     n_priors, n_topics = a.shape
     log_theta, theta[:] = np.zeros_like(a), 1.0
