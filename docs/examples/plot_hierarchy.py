@@ -42,8 +42,8 @@ print(fit.clusters()[columns].round(2).to_string(index=False))
 # The table has one row per number of clusters. It shows the loss of the merge that
 # leads to this number (in nats per document), and the agreement of the two chains.
 # ``recommended`` is the largest number on which the chains agree about as well as on
-# any other number. ``fit.clusters()`` returns these clusters. If a second number stands
-# out, the column ``level`` marks a broad and a fine clustering.
+# any other number. ``fit.clusters()`` returns these clusters. If the chains also agree
+# on a much smaller or larger number, ``level`` marks a broad and a fine clustering.
 # ``fit.clusters("broad")`` and ``fit.clusters("fine")`` return them.
 
 hierarchy = fit.posterior.find_hierarchy(corpus)

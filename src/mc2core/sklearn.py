@@ -91,8 +91,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         ``labels_`` contains the clusters of the fit in three cases: if ``n_clusters`` is set and ``cut`` is the
         default, if the engine supports ``partial_fit``, or if no clustering is recommended.
     probabilities_ : (J,) float64
-        Certainty of ``labels_``, in [0, 1]. In a sample, some of the documents in the document's cluster have its
-        label. The certainty is the share of these documents, averaged over samples (:meth:`mc2core.Posterior.assign`).
+        Certainty of ``labels_``, in [0, 1]. For each sample, take the cluster that contains the document, and the share
+        of its members with the same label as the document. The certainty is the mean of these shares over samples
+        (:meth:`mc2core.Posterior.assign`).
         For SVI, which has one sample, the certainty is NaN.
     n_clusters_ : int
         Number of clusters in ``labels_``. ``transform`` returns one column per cluster. For SVI, ``transform`` also

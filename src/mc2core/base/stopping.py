@@ -1,8 +1,9 @@
 """Stop a process on a signal (SIGINT, SIGTERM) at a moment that leaves nothing incomplete.
 
-Python's handler raises an exception at any moment. In a call of compiled code, this exception becomes another error
-(SystemError), or is lost in a callback. Therefore, long work only records the first signal, and checks for signals
-between two steps. Other code is stopped at once. Long work is stopped at once by a second signal.
+Python's handler raises an exception at any moment. If the signal arrives during a call to compiled code, the exception
+can turn into a SystemError. If it arrives in a callback, the exception can be lost. Therefore, long work only records
+the first signal, and checks for signals between two steps. Other code is stopped at once. Long work is stopped at once
+by a second signal.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def shown(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame) -> pd.D
 
 
 def draw(table: pd.DataFrame, found: pd.DataFrame, paper: pd.DataFrame, averaged_k: int, source: str) -> Figure:
-    """Draw three panels: perplexity by K, perplexity by number of averaged solutions, and perplexity of each choice.
+    """Draw three panels: perplexity by K, by number of averaged solutions, and for each unreported setting.
 
     averaged_k : the K for which solutions are averaged
     """

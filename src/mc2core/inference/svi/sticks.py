@@ -15,9 +15,10 @@ from mc2core.base.storage import Stored
 
 
 def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
-    """Return the parameters of Beta(1 + counts_i, concentration + sum_{l>i} counts_l), (2, ..., n - 1) (UAI16, eq. 2).
+    """Return the stick parameters Beta(1 + counts_i, concentration + sum_{l>i} counts_l) (UAI16, eq. 2).
 
-    ``counts`` has the shape (..., n).
+    If ``counts`` has the shape (..., n), the result has the shape (2, ..., n - 1). Its first axis contains the two
+    parameters of each Beta distribution.
     """
     later = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)[..., 1:]
     return np.stack([1.0 + counts[..., :-1], concentration + later])
