@@ -223,6 +223,14 @@ def test_a_run_is_recorded_in_place_of_an_older_one(monkeypatch):
     ]  # fmt: skip
 
 
+def test_a_study_replaces_only_its_claims_of_a_target(monkeypatch):
+    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
+    old = pd.DataFrame([claim(HDP, "inconclusive") | about, claim(NPTOT, "supported") | about])
+    monkeypatch.setattr(scorecard, "recorded", lambda: old)
+    found = scorecard.with_run(pd.DataFrame([claim(NPTOT, "reproduced")]), "new", "2 May 2026", "def")
+    assert found[["claim", "run"]].to_numpy().tolist() == [[HDP, "old"], [NPTOT, "new"]]
+
+
 def test_a_claim_on_several_datasets_counts_once():
     rows = [
         claim(HDP, "contradicted", "simulated (MC2)"),
@@ -258,7 +266,7 @@ def test_pages_give_the_same_numbers_of_main_claims():
     assert (
         f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted" in paper
     )
-    assert f"{count['reproduced under an open choice']} is reproduced under an open choice" in paper
+    assert f"{count['reproduced under an open choice']} are reproduced under an open choice" in paper
     assert count["smaller than claimed"] == 1
     assert "one gain is smaller than claimed" in paper
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

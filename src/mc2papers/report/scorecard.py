@@ -336,14 +336,19 @@ def documents(docs: Path, readme: Path) -> dict[Path, str]:
 
 
 def with_run(claims: pd.DataFrame, run: str, date: str, commit: str) -> pd.DataFrame:
-    """Return the recorded claims with the claims of a run, which replace claims with the same keys.
+    """Return the recorded claims, updated by the claims of a run.
 
-    The keys are target, dataset, data and ``whose``.
+    The claims of the run replace all recorded claims with the same target, dataset, data and ``whose``. If all claims
+    of such a group are recorded already, only these claims are replaced, because a study makes some claims of a target.
     """
     keys = ["target", "dataset", "data", "whose"]
     old, new = recorded(), claims.astype(object).fillna("").assign(run=run, date=date, commit=commit)
-    is_kept = ~old[keys].apply(tuple, axis=1).isin(new[keys].apply(tuple, axis=1))
-    return pd.concat([old[is_kept], new[list(old)]], ignore_index=True)
+    known, replaced = set(old[[*keys, "claim"]].itertuples(index=False, name=None)), set()
+    for group, of_group in new.groupby(keys, sort=False):
+        rows = {(*group, claim) for claim in of_group["claim"]}
+        replaced |= rows if rows <= known else {row for row in known if row[:-1] == group}
+    is_replaced = [row in replaced for row in old[[*keys, "claim"]].itertuples(index=False, name=None)]
+    return pd.concat([old[~np.array(is_replaced)], new[list(old)]], ignore_index=True)
 
 
 if __name__ == "__main__":
