@@ -210,7 +210,7 @@ def registry() -> dict[str, Target]:
             if has_one and not (_ITEM_OF_NO_PAPER if paper in NO_PAPER else _ITEM).fullmatch(item):
                 allowed = "tableN or figureN (with _sensitivity for a study) or running_time"
                 if paper in NO_PAPER:
-                    allowed = "by lower-case letters, digits and _"
+                    allowed = "by lower-case letters, digits and _, and begin with a letter"
                 raise ValueError(f"{path} has a TARGET, but targets of {PAPERS[paper]} are named {allowed}; rename it")
             if not has_one and not _ITEM.fullmatch(item):
                 continue
@@ -263,6 +263,8 @@ def make(
         of, known = per_class.get(dataset, math.inf), data_of(dataset, corpus)
         data[ORIGINS[dataset].title] = replace(known, size=size, limits=limits, per_class=of)
     claims = on_data(built.claims, data)
+    if target.is_table and not target.is_study and built.figure is not None:
+        raise ValueError(f"{name} is a table, but its module returned a figure; set is_study=True to show both")
     if target.is_table or target.is_study:
         from mc2papers.report.tables import write_table
 

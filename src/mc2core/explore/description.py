@@ -421,14 +421,14 @@ class Description:
         return members, DocumentTopics(self.posterior.representative).tokens(corpus, likeliest, self.threads)
 
     @cached_property
-    def _cache(self) -> dict[Any, Any]:
+    def _results(self) -> dict[Any, Any]:
         return {}
 
     def once(self, compute: Callable[[Description], Computed]) -> Computed:
         """Return ``compute(self)``; later calls return the stored result of the first call."""
-        if compute not in self._cache:
-            self._cache[compute] = compute(self)
-        return self._cache[compute]
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        return self._results[compute]
 
 
 def as_one_cluster(posterior: Posterior) -> Posterior:

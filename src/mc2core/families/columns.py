@@ -172,7 +172,7 @@ def add_predictives(contexts, j, natural, totals, n_slots, product, row, weight)
         elif code == BETA_BERNOULLI:
             for p in range(start, position, 2):
                 d = indices[p]
-                if values[p] + values[p + 1] == 1.0:
+                if values[p] + values[p + 1] == 1.0 and values[p] * values[p + 1] == 0.0:
                     a, b = (d, d + 1) if values[p] == 1.0 else (d + 1, d)
                     if used == _FACTORS // 2:
                         _take_logs(1.0, n_slots, product, weight)
