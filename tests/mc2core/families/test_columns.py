@@ -21,6 +21,17 @@ from mc2core.families.kernels import log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.documents import columns_of, contexts_of
 
+
+class Geometric(BetaBernoulli):
+    """Numbers of failures before a success, with the code that zeros and ones have: statistics (1, x)."""
+
+    def check_each(self, observed, documents):
+        pass
+
+    def rows(self, observed):
+        return np.stack([np.ones_like(observed), observed], axis=1)
+
+
 J, K = 24, 6
 RNG = np.random.default_rng(0)
 BAG = sp.csr_matrix(RNG.poisson(0.4, (J, 30)) * (RNG.random((J, 1)) < 0.8))
@@ -34,6 +45,7 @@ CASES = {
     "count": ({"a": RNG.poisson(3.0, J).astype(float)}, GammaPoisson()),
     "yes or no": ({"a": RNG.integers(0, 2, J).astype(float)}, BetaBernoulli()),
     "weak yes or no": ({"a": RNG.integers(0, 2, J).astype(float)}, BetaBernoulli(1e-10, 2.0, strength=0.5)),
+    "waiting times": ({"a": np.arange(J) % 4.0}, Geometric(1.7, 0.6, strength=0.5)),
     "counts": ({"a": RNG.poisson(3.0, (J, 4)).astype(float)}, GammaPoissonVector()),
     "twenty answers": ({"a": RNG.integers(0, 2, (J, 20)).astype(float)}, BetaBernoulliVector()),
     "vector": ({"a": VECTOR}, GaussWishart()),
