@@ -263,7 +263,7 @@ def make(
         of, known = per_class.get(dataset, math.inf), data_of(dataset, corpus)
         data[ORIGINS[dataset].title] = replace(known, size=size, limits=limits, per_class=of)
     claims = on_data(built.claims, data)
-    if target.is_table and not target.is_study and built.figure is not None:
+    if target.is_table and built.figure is not None:
         raise ValueError(f"{name} is a table, but its module returned a figure; set is_study=True to show both")
     if target.is_table or target.is_study:
         from mc2papers.report.tables import write_table

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -112,3 +113,11 @@ def test_a_new_module_is_a_target_and_nothing_else_is_touched(checkout, monkeypa
     assert "A table that no paper has" in (checkout / f"{made}.html").read_text()
     claims = pd.read_csv(checkout / f"{made}_claims.csv")
     assert claims[["data", "verdict"]].to_numpy().tolist() == [["drawn as in the paper (MC2)", "reproduced"]]
+
+
+def test_a_figure_of_a_table_is_refused(tmp_path, monkeypatch):
+    built = targets.Built(pd.DataFrame(), figure=object())
+    table = replace(targets.registry()["icml2014_table2"], build=lambda *_: built)
+    monkeypatch.setattr(targets, "registry", lambda: {table.name: table})
+    with pytest.raises(ValueError, match="is a table, but its module returned a figure; set is_study=True"):
+        targets.make(table.name, {}, {}, {}, tmp_path / "table")
