@@ -435,6 +435,8 @@ def read_experiments(
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
+        if row["targets"] == "icml2014_table1_sensitivity" and not is_baseline:
+            length |= config["table1_sensitivity"]["length"]
         if not is_baseline and row["engine"] not in KEEP_SAMPLES:
             length |= {"burn_in": None, "thin": 1}
         of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}

@@ -325,6 +325,7 @@ def _options(configuration: Configuration, name: str) -> dict[str, Any]:
         n_clusters="table1_sensitivity.n_clusters",
         n_starts="table1_sensitivity.starts",
         n_seeds="table1_sensitivity.seeds",
+        length="table1_sensitivity.length",
         corpus="corpora.nips",
         estimators="estimators",
     )(configuration, name) | {
@@ -342,7 +343,8 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
 def _caption(options: Options) -> str:
     return (
         "Perplexity of MC2 and the HDP by choices that the paper does not print, "
-        f"{counted(options['n_seeds'], 'fit')} of 40 sweeps per choice unless a row differs. "
+        f"{counted(options['n_seeds'], 'fit')} of {options['length']['iterations']} sweeps per choice unless a row "
+        "differs. "
         "Lines: the best K word distributions found in "
         f"{counted(options['n_starts'], 'start')} of a search; right: averages of several solutions. Stars, dotted: "
         f"published, on real data. {say_source('nips', options['corpus'])}."
