@@ -24,9 +24,11 @@ def main(snakemake):
             missing=missing,
             threads=snakemake.threads,
         )
+        source = storage.read_json(folder / "source.json")
         about = {
+            "dataset": source["title"],
             "context_available_percent": round(100 * (1 - missing), 6),
-            "source": storage.read_json(folder / "source.json")["source"],
+            "source": source["source"],
         }
         with storage.replacing(snakemake.output[0]) as stream:
             rows.assign(**about).to_csv(stream, index=False)

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import nearest
 from mc2core.corpus import Corpus, datasheet, subsets
+from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.settings import parse_contexts
 from mc2core.corpus.checks import NUMBERS
 from mc2core.corpus.files import CORPUS_FILES
@@ -118,13 +120,26 @@ def _views(context: str, words: int, names: int) -> Dataset:
     return Dataset(read=read, given=lambda settings: {context: "bag"})
 
 
-def _table(**layout: Any) -> Dataset:
-    """Return a dataset in one file, which is read with these settings of ``mc2 import``."""
+def _table(is_complete: bool = False, **layout: Any) -> Dataset:
+    """Return a dataset in one file, which is read with these settings of ``mc2 import``.
+
+    is_complete : whether documents without words or without names in a context are left out
+    """
 
     def read(files: Files, seed: int) -> Reading:
-        return _read_own(files, seed, **layout)
+        reading = _read_own(files, seed, **layout)
+        return _only_complete(reading) if is_complete else reading
 
     return Dataset(read=read, given=lambda settings: _own_contexts(layout))
+
+
+def _only_complete(reading: Reading) -> Reading:
+    """Leave out the documents without words, and the documents without names in a context."""
+    corpus = reading.corpus
+    bags = [corpus.content, *(values for values in corpus.contexts.values() if sp.issparse(values))]
+    is_whole = np.all([np.diff(one.indptr) > 0 for one in bags], axis=0)
+    lost = Dropped("documents", int((~is_whole).sum()), "without words, or without names in a context")
+    return replace(reading, corpus=corpus.subset(np.flatnonzero(is_whole)), dropped=[*reading.dropped, lost])
 
 
 def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
@@ -187,6 +202,12 @@ DATASETS: dict[str, Dataset] = {
     "acm": _views("coauthored", 0, 1),
     "poliblog": _table(counts="words", contexts=["blog:bag", "date:date"], labels="label", id="id"),
     "sotu": _table(text="text", contexts=["year:number", "president:bag"], id="id", min_df=5),
+    "synergy": _table(
+        text="abstract", contexts=["mesh:bag", "year:number"], labels="review", min_df=5, is_complete=True
+    ),
+    "twitch": _table(counts="words", contexts=["friend=friends:bag"], labels="label", id="id"),
+    "acl": _table(text="title", contexts=["year:number"], id="id", min_df=5),
+    "wikiimages": _table(counts="sift", contexts=["topic=main_topic:bag"], labels="label", id="id"),
     "mine": Dataset(read=_read_own, given=_own_contexts),
 }
 

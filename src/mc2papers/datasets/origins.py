@@ -74,6 +74,10 @@ ORIGINS = {
     "acm": Origin("ACM", in_papers=False),
     "poliblog": Origin("Political blogs", in_papers=False),
     "sotu": Origin("State of the Union paragraphs", in_papers=False),
+    "synergy": Origin("SYNERGY", in_papers=False),
+    "twitch": Origin("Twitch", in_papers=False),
+    "acl": Origin("ACL Anthology", in_papers=False),
+    "wikiimages": Origin("Wikipedia images", in_papers=False),
     "mine": Origin("own corpus", in_papers=False),
 }
 

@@ -26,7 +26,7 @@ WORDS, CONTEXT, RANDOM = "words", "context", "random"
 KMEANS = "K-means"
 #: corpora whose documents have several names as context, as images have tags; on these the papers' claims are judged
 TAGGED = ("movies", "cora", "citeseer", "acm")
-DATASETS = (*TAGGED, "poliblog", "sotu", "nips")
+DATASETS = (*TAGGED, "poliblog", "sotu", "synergy", "twitch", "acl", "wikiimages", "nips")
 #: columns of gains: label, and whether it is a change in per cent, for which lower values are better
 GAINS = {
     "recommended_ari": ("gain in ARI, recommended", False),

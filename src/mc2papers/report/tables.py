@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -43,6 +43,15 @@ def spread(row: Any, name: str, digits: int = 0) -> str:
 def mean_sd(values: pd.Series, digits: int = 0) -> str:
     """Return mean and sd of these values as text, such as ``"2,322 ± 4"``."""
     return spread(mean_and_sd(values, "value"), "value", digits)
+
+
+def by_dataset(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the tables of several datasets as one table, with the title of the dataset in the first column.
+
+    parts : table by title
+    """
+    joined = pd.concat([part.assign(**{_GROUP: title}) for title, part in parts.items()], ignore_index=True)
+    return joined[[_GROUP, *joined.columns.drop(_GROUP)]]
 
 
 def by_whose(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:

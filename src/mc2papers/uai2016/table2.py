@@ -28,12 +28,18 @@ from mc2papers.uai2016.methods import about_svi
 if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
 
-DATASETS = ("wikipedia", "pubmed", "aua")
+DATASETS = ("wikipedia", "pubmed", "aua", "synergy", "twitch")
 SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
 #: replaces MLlib's LDA if Spark is missing
 LDA_BATCH = "LDA, scikit-learn"
 #: names of features by the contexts of a fit
-FEATURES = {(): WORDS, ("writer",): "words+writer", ("mesh",): "words+MeSH", ("product",): "words+products"}
+FEATURES = {
+    (): WORDS,
+    ("writer",): "words+writer",
+    ("mesh",): "words+MeSH",
+    ("product",): "words+products",
+    ("friend",): "words+friends",
+}
 WITH_CONTEXTS = f"{SVI} with contexts has a lower perplexity than {SVI} without contexts"
 _PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "words+products"}
 
@@ -50,7 +56,7 @@ def perplexity_table(
     table = perplexity_rows(scores, paper.assign(features=features), estimators, FEATURES)
     claims: list[Claim] = []
     for dataset, fits in perplexities(scores, estimators, FEATURES).items():
-        contexts = sorted(set(_PRINTED.values()) & set(table.loc[table["dataset"] == dataset, "features"]))
+        contexts = sorted((set(FEATURES.values()) - {WORDS}) & set(table.loc[table["dataset"] == dataset, "features"]))
         claims += _claims(dataset, fits, contexts, has_spark)
     return table, claims
 

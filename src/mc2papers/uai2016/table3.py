@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from mc2papers.datasets.origins import MC2
+from mc2papers.datasets.origins import MC2, ORIGINS
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
 from mc2papers.report.extent import extent_of_one_epoch
-from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
+from mc2papers.report.tables import PAPER, by_dataset, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
 
@@ -111,9 +111,14 @@ def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     rows = pd.concat([pd.read_csv(path) for path in files["batches"]])
-    table = by_batch(rows)
     paper = pd.read_csv(files["paper"][0])
-    return Built(table, shown=format_table(table, paper), claims=judge_contexts(rows, paper, "PubMed"))
+    tables, shown, claims = {}, {}, []
+    for title, part in rows.groupby("dataset", sort=False):
+        tables[str(title)] = by_batch(part)
+        printed = paper if title == ORIGINS["pubmed"].title else paper[:0]
+        shown[str(title)] = format_table(tables[str(title)], printed)
+        claims += judge_contexts(part, paper, str(title))
+    return Built(by_dataset(tables), shown=by_dataset(shown), claims=claims)
 
 
 def _caption(options: Options) -> str:
@@ -131,7 +136,7 @@ TARGET = Target(
     build=_build,
     caption=_caption,
     inputs={"batches": "batches"},
-    datasets=("pubmed",),
+    datasets=("pubmed", "synergy"),
     options=options_of("corpora", n_seeds="seeds"),
     extent=extent_of_one_epoch,
     notes=(

@@ -15,7 +15,7 @@ from mc2papers.report.agreement import MEASURES
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too_few, unmet
 from mc2papers.report.extent import extent_of_one_epoch
-from mc2papers.report.tables import mean_sd
+from mc2papers.report.tables import by_dataset, mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
 from mc2papers.uai2016.methods import about_svi
 
@@ -80,9 +80,13 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     rows, paper = pd.concat([pd.read_csv(path) for path in files["batches"]]), pd.read_csv(files["paper"][0])
-    scores = epoch_scores(rows, ORIGINS["aua"].title)
-    table = table_of(scores, paper)
-    return Built(table, shown=format_table(table, "contexts", KEY, _SHOWN), claims=judge_contexts(scores, paper))
+    tables, shown, claims = {}, {}, []
+    for title, part in rows.groupby("dataset", sort=False):
+        scores = epoch_scores(part, str(title))
+        tables[str(title)] = table_of(scores, paper if title == ORIGINS["aua"].title else paper[:0])
+        shown[str(title)] = format_table(tables[str(title)], "contexts", KEY, _SHOWN)
+        claims += judge_contexts(scores, paper)
+    return Built(by_dataset(tables), shown=by_dataset(shown), claims=claims)
 
 
 def _caption(options: Options) -> str:
@@ -100,7 +104,7 @@ TARGET = Target(
     build=_build,
     caption=_caption,
     inputs={"batches": "batches"},
-    datasets=("aua",),
+    datasets=("aua", "twitch"),
     options=options_of("corpora", n_seeds="seeds"),
     extent=extent_of_one_epoch,
     notes=(
