@@ -300,19 +300,24 @@ class TestTable3:
         with pytest.raises(ValueError, match="needs one label for each document"):
             batches.agreement_by_batch(Corpus(corpus.content), None, model="mc2", contexts={}, settings={}, seeds=[0])
         # the table: means by documents, of which the last mini-batch has 20 of 120
-        about = {"context_available_percent": 0.0, "source": "simulated"}
+        about = {"dataset": "AUA", "context_available_percent": 0.0, "source": "simulated"}
         both = pd.concat([rows.assign(**about), rows.assign(**about | {"context_available_percent": 100.0})])
-        both.to_csv(tmp_path / "b.csv")
+        pd.concat([both, both.assign(dataset="Twitch", source="real")]).to_csv(tmp_path / "b.csv")
         files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table4.csv"]}
-        sources = {"aua": {"source": "simulated", "drawn_from": "correlated"}}
+        sources = {"aua": {"source": "simulated", "drawn_from": "correlated"}, "twitch": {"source": "real"}}
         targets.make("uai2016_table4", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
         mean = (
             np.average(rows.loc[:2, "nmi"], weights=[50, 50, 20]),
             np.average(rows.loc[3:, "nmi"], weights=[50, 50, 20]),
         )
-        table = pd.read_csv(tmp_path / "t.csv").set_index("context_available_percent")
-        assert table.loc[[0, 100], "nmi"].tolist() == pytest.approx([np.mean(mean)] * 2)
-        assert len(pd.read_csv(tmp_path / "t_claims.csv")) == 2
+        table = pd.read_csv(tmp_path / "t.csv").set_index(["dataset", "context_available_percent"])
+        for title in ("AUA", "Twitch"):
+            assert table.loc[[(title, 0), (title, 100)], "nmi"].tolist() == pytest.approx([np.mean(mean)] * 2)
+        assert table.loc["AUA", "paper_nmi"].notna().all()
+        assert table.loc["Twitch", "paper_nmi"].isna().all()  # the paper has other users
+        claims = pd.read_csv(tmp_path / "t_claims.csv")
+        assert claims["dataset"].tolist() == ["AUA", "AUA", "Twitch", "Twitch"]
+        assert claims["data"].str.startswith("real, of no paper").tolist() == [False, False, True, True]
 
     def test_mini_batches_of_a_corpus_without_headings_are_refused(self):
         with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
@@ -421,12 +426,17 @@ class TestTable3:
         assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"precondition not met"}
 
     def test_table_3_is_made_from_files_of_mini_batches(self, tmp_path):
-        pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
+        rows = pd.DataFrame(followed(0, 0.1) + followed(1, 0.2))
+        pd.concat(rows.assign(dataset=title) for title in ("PubMed", "SYNERGY")).to_csv(tmp_path / "b.csv")
         files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table3.csv"]}
-        sources = {"pubmed": {"source": "simulated"}}
+        sources = {"pubmed": {"source": "simulated"}, "synergy": {"source": "real"}}
         targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
         claims = pd.read_csv(tmp_path / "t_claims.csv")
-        assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "not testable on these data"]]
+        assert claims["data"].tolist() == ["simulated (MC2)", "real, of no paper"]
+        assert set(claims["verdict"]) == {"not testable on these data"}
+        shown = (tmp_path / "t.md").read_text()
+        assert "0.084" in shown.partition("SYNERGY")[0]
+        assert "0.084" not in shown.partition("SYNERGY")[2].partition("Claims")[0]
 
     def test_the_simulated_shapes_have_the_contexts_of_the_table(self):
         for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):
