@@ -3,7 +3,9 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
+from helpers import paths
 from helpers.workflow_calls import snakemake
 
 from mc2core import Corpus
@@ -239,3 +241,13 @@ def test_without_a_data_folder_the_target_is_left_out(checkout):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)
     assert planned[: planned.index("\ntotal")].count("\nfit_") == 20
+
+
+def test_cora_is_clustered_by_all_methods_of_icml2014_figure5():
+    """Those that use no class, each with the words alone and with the citations, as in the paper."""
+    runs = pd.read_csv(paths.ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+    cora = runs[(runs["dataset"] == "cora") & runs["targets"].str.contains("labelled_table1")]
+    free = cora[~cora["method"].str.contains("given")]
+    assert set(free["method"]) == {"MC2", "HDP", *table1._FIGURE5} - {"NMF (K given)"}
+    both = set(free.loc[free["contexts"] == "citation", "method"])
+    assert both == {"MC2", "AP", "K-means (several K)", "NMF (several K)"}
