@@ -11,6 +11,10 @@ SVI, DIRECT = "SVI", "SVI without tables"
 _BATCHES = {50: "figure 3", 500: "the hours on Spark"}
 
 
+#: for tables with corpora that are a thousand times smaller than those of the paper
+ABOUT_SMALL = "SYNERGY and Twitch: mini-batches of 50, because these corpora are small."
+
+
 def about_svi(batch_size: int) -> str:
     """Describe the settings of SVI-MC2 in the experiments table, and for which experiments the paper prints them."""
     return (

@@ -10,7 +10,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too
 from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import PAPER, by_dataset, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
-from mc2papers.uai2016.methods import about_svi
+from mc2papers.uai2016.methods import ABOUT_SMALL, about_svi
 
 KEY = "context_available_percent"
 #: fractions of an epoch for which the formatted table has columns
@@ -143,6 +143,7 @@ TARGET = Target(
         "Means are weighted by documents. A mini-batch without headings has no eNMI; a column counts these. Values "
         "depend on the size of mini-batches, so compare the paper's only with each other.",
         about_svi(500),
+        ABOUT_SMALL,
     ),
     has_paper=True,
 )

@@ -17,7 +17,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too
 from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import by_dataset, mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
-from mc2papers.uai2016.methods import about_svi
+from mc2papers.uai2016.methods import ABOUT_SMALL, about_svi
 
 KEY = "context_available_percent"
 #: the printed purity is below 0.5, which is possible only if the roles of classes and clusters are exchanged
@@ -112,6 +112,7 @@ TARGET = Target(
         "purity, roles exchanged: share of users in the most common cluster of their class, as the printed purity is "
         "impossible for two classes.",
         about_svi(500),
+        ABOUT_SMALL,
     ),
     has_paper=True,
     by_classes=True,
