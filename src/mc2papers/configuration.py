@@ -30,7 +30,7 @@ LEAVE_MODELS = ("lda", "mllib_lda")
 #: baselines that Spark runs; they are fitted with one seed only, because a fit takes long
 ON_SPARK = ("mllib_lda",)
 #: real corpora on which a fit takes only a few seconds
-SMALL = ("uiucsports", "stateunion")
+SMALL = ("uiucsports", "stateunion", "clinc")
 #: setting of an experiment: fraction of documents without contexts (mc2core.corpus.subsets.without_contexts)
 MISSING = "missing"
 #: setting of an experiment: number of chains per fit (mc2core.fit)

@@ -208,6 +208,7 @@ DATASETS: dict[str, Dataset] = {
     "twitch": _table(counts="words", contexts=["friend=friends:bag"], labels="label", id="id"),
     "acl": _table(text="title", contexts=["year:number"], id="id", min_df=5),
     "wikiimages": _table(counts="sift", contexts=["topic=main_topic:bag"], labels="label", id="id"),
+    "clinc": _table(text="text", contexts=[], labels="label", id="id"),
     "mine": Dataset(read=_read_own, given=_own_contexts),
 }
 

@@ -78,6 +78,7 @@ ORIGINS = {
     "twitch": Origin("Twitch", in_papers=False),
     "acl": Origin("ACL Anthology", in_papers=False),
     "wikiimages": Origin("Wikipedia images", in_papers=False),
+    "clinc": Origin("CLINC150", in_papers=False),
     "mine": Origin("own corpus", in_papers=False),
 }
 

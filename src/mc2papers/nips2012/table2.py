@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from mc2papers.nips2012.convergence import (
     JUDGED,
     SAME_PRIOR,
     compare,
+    judge_bits,
     judge_method,
+    moving,
     read_curves,
 )
 from mc2papers.report.captions import counted, say_data, say_sources
@@ -24,6 +27,10 @@ from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
+
+DATASETS = ("w100", "w1000", "nips", "clinc")
+#: corpora of which the paper has no row, and the corpus of the paper whose claims are judged on them
+STANDS_FOR = {"CLINC150": "W100"}
 
 NOTES = (
     "to baseline's VI: seconds until VI is at most 1% above the baseline's last value; empty if it is not reached or "
@@ -47,22 +54,27 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
         row |= {name: here[name].iloc[0] for name in ("source", "documents", "words", "clusters", "sweeps")}
         for name in ("vi_bits", "seconds", "seconds_to_baseline", "speedup"):
             row |= mean_and_sd(here[name], name)
-        printed = _printed(paper, str(dataset))
+        there = _printed(paper, str(dataset))
         if method == FASTEX:
-            row["paper_vi_bits"], row["paper_speedup"] = printed.get("fastex_vi_bits"), printed.get("speedup")
+            row["paper_vi_bits"], row["paper_speedup"] = there.get("fastex_vi_bits"), there.get("speedup")
         elif method == BASELINE:
-            row["paper_vi_bits"] = printed.get("baseline_vi_bits")
+            row["paper_vi_bits"] = there.get("baseline_vi_bits")
         rows.append(row)
+    printed = {dataset: _printed(paper, STANDS_FOR.get(dataset, dataset)) for dataset in fits["dataset"].unique()}
     claims = [
         one
         for dataset, method in fits[["dataset", "method"]].drop_duplicates().itertuples(index=False)
-        if method in JUDGED and _printed(paper, dataset)
-        for one in judge_method(fits, dataset, method, _printed(paper, dataset)["speedup"])
+        if method in JUDGED and printed[dataset]
+        for one in judge_method(fits, dataset, method, printed[dataset]["speedup"])
     ]
     other = compare(curves[curves["method"] != BASELINE].replace({"method": {SAME_PRIOR: BASELINE}}))
     for dataset in other.loc[other["method"] == BASELINE, "dataset"].unique():
-        if printed := _printed(paper, dataset):
-            claims += under(SAME_PRIOR, judge_method(other, dataset, FASTEX, printed["speedup"]), "nips2012_table2")
+        if printed[dataset]:
+            judged = judge_method(other, dataset, FASTEX, printed[dataset]["speedup"])
+            claims += under(SAME_PRIOR, judged, "nips2012_table2")
+    for dataset in [title for title in STANDS_FOR if title in printed]:
+        bits = judge_bits(fits, dataset, *moving(curves[curves["dataset"] == dataset]))
+        claims.append(replace(bits, of="nips2012_figure1"))
     return pd.DataFrame(rows), claims
 
 
@@ -108,7 +120,7 @@ def _build(files: Files, options: Options) -> Built:
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
     return {
         "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
-        "corpora": configuration.corpora_of(("w100", "w1000", "nips")),
+        "corpora": configuration.corpora_of(DATASETS),
         "n_seeds": configuration.config["nips2012"]["seeds"],
         "w1000_seeds": configuration.config["seeds"],
     }
@@ -119,12 +131,14 @@ def _caption(options: Options) -> str:
     seeds, truth = counted(options["n_seeds"], "seed"), []
     if "w1000" in corpora and len(corpora) > 1:
         seeds += f" ({options['w1000_seeds']} of W1000)"
-    if articles := {name: one for name, one in corpora.items() if name != "nips"}:
+    if articles := {name: one for name, one in corpora.items() if name in ("w100", "w1000")}:
         truth.append(f"Articles: {say_sources(articles)}")
     if "nips" in corpora:
         is_real = corpora["nips"]["source"] == "real"
         kind = "section of the proceedings" if is_real else "cluster a paper was drawn from"
         truth.append(f"NIPS: the truth is the {kind}; the paper has no such row.")
+    if "clinc" in corpora:
+        truth.append("CLINC150: the truth is the intent of the question; the paper has no such row.")
     return (
         "Variation of information (bits; 0 is perfect) of each method after its last sweep, and speed-up over the "
         f"baseline in reaching the baseline's last VI, on {say_data(corpora)}; mean and sd over {seeds}.\n\n"
@@ -138,7 +152,7 @@ TARGET = Target(
     build=_build,
     caption=_caption,
     inputs={"traces": "traces", "corpora": "corpora"},
-    datasets=("w100", "w1000", "nips"),
+    datasets=DATASETS,
     options=_options,
     notes=NOTES,
     has_paper=True,
