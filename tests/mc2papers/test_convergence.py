@@ -24,6 +24,7 @@ from mc2papers.nips2012 import convergence, figure1, standard, table1, table2
 from mc2papers.nips2012 import convergence_figure as picture
 from mc2papers.nips2012 import times as speed
 
+_BITS = ("8", "32", "64", "128")
 PAPER = pd.DataFrame([("W100", 5.04, 5.60, 9.25)], columns=["dataset", "fastex_vi_bits", "baseline_vi_bits", "speedup"])
 
 
@@ -337,7 +338,8 @@ class TestPrinted:
         plain = [dict(one.split("=") for one in row.split()) for row in rows]
         printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "inverse_temperature")}
         printed |= {name: str(value) for name, value in convergence.OUR_PRIORS.items()}
-        assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
+        of_corpus = [printed | more | {"bits": bits} for more in ({}, {"n_clusters": "150"}) for bits in _BITS]
+        assert plain == of_corpus
 
     def test_rows_that_bear_the_papers_names_are_as_printed(self):
         """Our projection stood in the place of the paper's, with 128 bits for 32, and "as printed" meant no upper
@@ -416,6 +418,18 @@ class TestTables:
         assert shown.loc[("NIPS", "FastEx, 32 bits"), ["paper, VI", "paper, speed-up"]].tolist() == ["", ""]
         assert {one.dataset for one in claims} == {"W100"}
         assert [one.verdict for one in claims] == ["reproduced", "reproduced"]
+
+    def test_questions_stand_for_w100_without_its_numbers(self):
+        """By the factor of W100, and the claim on bits by the same fits; a corpus of the paper has a figure for that."""
+        longer = [curve("FastEx", [8.0, last], 1.0, bits) for bits, last in ((64, 3.0), (128, 2.0))]
+        parts = [one.assign(dataset="CLINC150", source="real") for one in (FAST, BASELINE, *longer)]
+        table, claims = table2.speedup_table(pd.concat(twice(*parts)), PAPER)
+        assert {one.dataset for one in claims} == {"CLINC150"}
+        assert [(one.of, one.verdict) for one in claims] == [
+            ("", "reproduced"), ("", "reproduced"), ("nips2012_figure1", "not reproduced"),
+        ]  # fmt: skip
+        assert claims[1].numbers.endswith("printed 9.25 times")
+        assert table["paper_vi_bits"].isna().all()
 
     @pytest.mark.parametrize(("vi", "verdict"), [(5.0, "reproduced"), (2.0, "not reproduced")])
     def test_the_baseline_with_the_others_prior_is_an_open_choice(self, vi, verdict):

@@ -34,6 +34,7 @@ def test_only_documents_with_words_and_names_are_kept(tmp_path):
         ("twitch", "twitch/twitch_engb.csv.gz", (7126, 2545, 148_218), 2),
         ("acl", "acl/acl_anthology_2019.jsonl.gz", (48_356, 5259, 322_299), 0),
         ("wikiimages", "wikipedia_images/wikipedia_images_counts.csv.gz", (2866, 128, 2_641_533), 10),
+        ("clinc", "clinc150/clinc150.csv.gz", (22_500, 5839, 85_860), 150),
     ],
 )
 def test_the_files_of_the_data_folder(name, file, sizes, n_classes):
