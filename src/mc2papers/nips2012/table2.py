@@ -19,6 +19,7 @@ from mc2papers.nips2012.convergence import (
     judge_method,
     moving,
     read_curves,
+    usual,
 )
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim, under
@@ -47,8 +48,8 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
 
     ``paper`` has columns dataset, clusters, articles, vocabulary, fastex_vi_bits, baseline_vi_bits, speedup.
     """
-    fits = compare(curves)
-    rows = []
+    all_bits = compare(curves)
+    fits, rows = usual(all_bits), []
     for (dataset, method, bits), here in fits.groupby(["dataset", "method", "bits"], sort=False):
         row: dict[str, Any] = {"dataset": dataset, "method": method, "bits": bits, "seeds": len(here)}
         row |= {name: here[name].iloc[0] for name in ("source", "documents", "words", "clusters", "sweeps")}
@@ -67,13 +68,13 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
         if method in JUDGED and printed[dataset]
         for one in judge_method(fits, dataset, method, printed[dataset]["speedup"])
     ]
-    other = compare(curves[curves["method"] != BASELINE].replace({"method": {SAME_PRIOR: BASELINE}}))
+    other = usual(compare(curves[curves["method"] != BASELINE].replace({"method": {SAME_PRIOR: BASELINE}})))
     for dataset in other.loc[other["method"] == BASELINE, "dataset"].unique():
         if printed[dataset]:
             judged = judge_method(other, dataset, FASTEX, printed[dataset]["speedup"])
             claims += under(SAME_PRIOR, judged, "nips2012_table2")
     for dataset in [title for title in STANDS_FOR if title in printed]:
-        bits = judge_bits(fits, dataset, *moving(curves[curves["dataset"] == dataset]))
+        bits = judge_bits(all_bits, dataset, *moving(curves[curves["dataset"] == dataset]))
         claims.append(replace(bits, of="nips2012_figure1"))
     return pd.DataFrame(rows), claims
 
