@@ -416,7 +416,7 @@ class TestTables:
         assert [one.verdict for one in claims] == ["reproduced", "reproduced"]
 
     def test_questions_stand_for_w100_without_its_numbers(self):
-        """By the factor of W100, and the claim on bits by the same fits; a corpus of the paper has a figure for that."""
+        """By the factor of W100, and the claim on bits by the same fits, because only W100 has a figure."""
         longer = [curve("FastEx", [8.0, last], 1.0, bits) for bits, last in ((64, 3.0), (128, 2.0))]
         parts = [one.assign(dataset="CLINC150", source="real") for one in (FAST, BASELINE, *longer)]
         table, claims = table2.speedup_table(pd.concat(twice(*parts)), PAPER)
