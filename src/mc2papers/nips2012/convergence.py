@@ -214,7 +214,7 @@ def moving(curves: pd.DataFrame) -> tuple[str, str]:
 def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str = "", enough: int = 64) -> Claim:
     """Judge the claim that more than ``enough`` bits lower the final VI by at most 1 %.
 
-    If all chains end with one cluster, the claim cannot be tested.
+    If all chains end with one cluster, or if they do not improve after their first sweep, the claim cannot be tested.
 
     method, why : result of :func:`moving`
     """
@@ -227,6 +227,8 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
     numbers = f"{why}VI at " + ", ".join(f"{bits} bits {last[bits].mean():.2f}" for bits in last)
     if (here["in_use"] == 1).all():
         return unmet(dataset, text, ONE_CLUSTER, numbers)
+    if not leaves_start(here["first_vi_bits"].mean(), here["vi_bits"].mean()):
+        return unmet(dataset, text, "the fits end no better than after their first sweep", numbers)
     gains = [
         difference(last[enough], last[bits] * WITHIN, below=0, digits=2, name=name)
         for bits, name in (
