@@ -47,9 +47,9 @@ _SHARE = 0.85
 _TIMES = 2.0
 
 NOTES = (
-    "Mean ± sd over seeds (and numbers of clusters). Settings were not chosen on these halves of the corpora. Classes "
-    "are used for scores only, and for K if a row says K given. Compare rows of similar K, or by ARI, because purity "
-    "rises with K. Recommended cut: clusters of the row without it, merged. not converged: stopped early.",
+    "Mean ± sd over seeds (and numbers of clusters). Settings of our variants were not chosen on these documents. "
+    "Classes are used for scores only, and for K if a row says K given. Compare rows of similar K, or by ARI, because "
+    "purity rises with K. Recommended cut: clusters of the row without it, merged. not converged: stopped early.",
 )
 
 
