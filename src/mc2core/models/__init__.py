@@ -60,8 +60,8 @@ _IN_ALL = 100.0
 #: default of the largest number of clusters of a mixture
 MOST_CLUSTERS = 100
 COMPONENTS = ("multinomial", "poisson", "gaussian", "gauss_wishart")
-#: smallest prior parameter for which the density of a Dirichlet is finite
-MIN_PRIOR = 1e-100
+#: smallest prior of a mixture, so that a count divided by it stays far below the largest float
+MIN_MIXTURE_PRIOR = 1e-100
 
 
 class Model(Settings, ABC):
@@ -664,6 +664,6 @@ class Mixture(Model):
 
 def _prior(name: str, value: float) -> float:
     number = positive(name, value)
-    if number < MIN_PRIOR:
-        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_PRIOR:g}")
+    if number < MIN_MIXTURE_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_MIXTURE_PRIOR:g}")
     return number
