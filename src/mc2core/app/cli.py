@@ -22,7 +22,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mc2core.app.commands import add_command, add_fit, add_module, add_threads, in_lines, run
+from mc2core.app.commands import add_command, add_fit, add_module, add_path, add_threads, run, say, tell
 
 if TYPE_CHECKING:
     import argparse
@@ -61,8 +61,6 @@ def _add_commands(commands: Any) -> None:
 
 def _add_readers(commands: Any) -> None:
     """Add the commands that read a posterior, or other files of mc2core."""
-    from pathlib import Path
-
     evaluate = add_command(
         commands,
         "evaluate",
@@ -71,7 +69,7 @@ def _add_readers(commands: Any) -> None:
         "the labels of the corpus, and perplexity of words or log density of observations",
     )
     add_fit(evaluate, "posterior")
-    evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
+    add_path(evaluate, "corpus", help="folder of held-out documents")
     evaluate.add_argument(
         "--estimator",
         action="append",
@@ -100,22 +98,20 @@ def _add_readers(commands: Any) -> None:
 
 def _add_describe(commands: Any) -> None:
     """Add the command that writes the HTML report."""
-    from pathlib import Path
-
     describe = add_command(
         commands, "describe", _describe, "write the HTML report (index.html) and the tables of a fit"
     )
     add_fit(describe, "posterior")
-    describe.add_argument("corpus", type=Path, help="folder of the fitted corpus or of new documents")
+    add_path(describe, "corpus", help="folder of the fitted corpus or of new documents")
     describe.add_argument("--title", help="heading of the HTML report (default: clusters and topics of the corpus)")
     describe.add_argument(
         "--seed", type=int, default=0, help="seed of the map and of the sample of a large corpus (default 0)"
     )
     add_threads(describe)
-    describe.add_argument(
+    add_path(
+        describe,
         "--names",
         metavar="FILE",
-        type=Path,
         help=(
             "CSV file with your names of clusters and topics, such as names.csv in the folder of an earlier "
             "report. Names of an earlier fit move to the clusters and topics with the same words"
@@ -140,13 +136,11 @@ def _add_describe(commands: Any) -> None:
         help="also write the tables of clusters and topics for a paper: as LaTeX (.tex), or as HTML that Word opens; "
         "may be repeated",
     )
-    describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder for index.html and tables")
+    add_path(describe, "--out", metavar="FOLDER", required=True, help="folder for index.html and tables")
 
 
 def _add_merge(commands: Any) -> None:
     """Add the command that merges clusters by hand."""
-    from pathlib import Path
-
     merge = add_command(
         commands,
         "merge",
@@ -155,21 +149,17 @@ def _add_merge(commands: Any) -> None:
     )
     add_fit(merge, "posterior")
     merge.add_argument("clusters", metavar="CLUSTER", type=int, nargs="*", help="numbers of the clusters to merge")
-    merge.add_argument(
+    add_path(
+        merge,
         "--names",
         metavar="FILE",
-        type=Path,
         help="instead, names.csv of the HTML report, in which clusters were chosen (Merge with)",
     )
-    merge.add_argument(
-        "--out", metavar="FOLDER", type=Path, required=True, help="new folder for the fit with merged clusters"
-    )
+    add_path(merge, "--out", metavar="FOLDER", required=True, help="new folder for the fit with merged clusters")
 
 
 def _add_compare(commands: Any) -> None:
     """Add the command that compares several posteriors."""
-    from pathlib import Path
-
     compare = add_command(
         commands,
         "compare",
@@ -179,17 +169,17 @@ def _add_compare(commands: Any) -> None:
     )
     add_fit(compare, "first")
     add_fit(compare, "second")
-    compare.add_argument("more", metavar="FIT", type=Path, nargs="*", help="further fits, such as fits of other seeds")
+    add_path(compare, "more", metavar="FIT", nargs="*", help="further fits, such as fits of other seeds")
     compare.add_argument(
         "--least",
         metavar="JACCARD",
         type=float,
         help="with more than two fits: smallest Jaccard index at which a cluster counts as found again (default 0.5)",
     )
-    compare.add_argument(
+    add_path(
+        compare,
         "--picture",
         metavar="FILE",
-        type=Path,
         help="of two fits: save a picture of the matched clusters (.pdf, .svg or .png), and its numbers as .csv",
     )
     compare.add_argument("--table", action="store_true", help="print the documents in each pair of clusters instead")
@@ -197,8 +187,6 @@ def _add_compare(commands: Any) -> None:
 
 def _add_predictions(commands: Any) -> None:
     """Add the commands that print predictions of a posterior for documents."""
-    from pathlib import Path
-
     clusters = add_command(
         commands,
         "clusters",
@@ -206,7 +194,7 @@ def _add_predictions(commands: Any) -> None:
         "print the cluster of each document with its name and probability, as CSV; long texts are shortened",
     )
     add_fit(clusters, "posterior")
-    clusters.add_argument("corpus", type=Path, nargs="?", help="folder of the fitted corpus or of new documents")
+    add_path(clusters, "corpus", nargs="?", help="folder of the fitted corpus or of new documents")
     clusters.add_argument("--no-context", action="store_true", help="use the words only")
     add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
@@ -232,7 +220,7 @@ def _add_predictions(commands: Any) -> None:
         "and 90 % interval of a number",
     )
     add_fit(contexts, "posterior")
-    contexts.add_argument("corpus", type=Path, help="folder of a corpus; its own values of the context are ignored")
+    add_path(contexts, "corpus", help="folder of a corpus; its own values of the context are ignored")
     contexts.add_argument("name", metavar="CONTEXT", help="name of a context of the fit")
     contexts.add_argument("--top", metavar="N", type=int, default=5, help="number of names per document (default 5)")
     contexts.add_argument("--no-context", action="store_true", help="use the words only")
@@ -258,6 +246,15 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
         return Posterior.load(options.posterior), Corpus.load(options.corpus)
 
 
+def _read_posterior(path: Path) -> Posterior:
+    from mc2core.base.progress import work
+
+    with work("reading the posterior"):
+        from mc2core.posterior import Posterior
+
+        return Posterior.load(path)
+
+
 def _is_corpus(path: Path) -> bool:
     return (path / "corpus.json").is_file()
 
@@ -265,8 +262,7 @@ def _is_corpus(path: Path) -> bool:
 def _tell_new(posterior: Any, corpus: Any, path: Path) -> None:
     """Print a message if a corpus is not the fitted corpus, which may have been imported again or extended."""
     if not posterior.was_fitted_on(corpus):
-        message = f"mc2: {path} is not the corpus of the fit, so its documents are treated as new"
-        print(in_lines(message, sys.stderr), file=sys.stderr)
+        tell(f"{path} is not the corpus of the fit, so its documents are treated as new")
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -297,12 +293,9 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _topics(options: argparse.Namespace) -> None:
-    from mc2core.base.progress import work
     from mc2core.explore.topics import describe_topics
-    from mc2core.posterior import Posterior
 
-    with work("reading the posterior"):
-        table = describe_topics(Posterior.load(options.posterior), options.words)
+    table = describe_topics(_read_posterior(options.posterior), options.words)
     print(table.to_csv(index=False, float_format="%.6g"), end="")
 
 
@@ -310,10 +303,9 @@ def _compare(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
     from mc2core.explore.compare import SAME, compare, robustness
 
-    if options.table and options.more:
-        raise ValueError("--table needs exactly two fits; leave out the others")
-    if options.picture and options.more:
-        raise ValueError("--picture needs exactly two fits; leave out the others")
+    for option in ("table", "picture"):
+        if getattr(options, option) and options.more:
+            raise ValueError(f"--{option} needs exactly two fits; leave out the others")
     if options.least is not None and not options.more:
         raise ValueError("--least needs more than two fits")
     with work("comparing the fits"):
@@ -322,7 +314,7 @@ def _compare(options: argparse.Namespace) -> None:
             comparison: Any = robustness([options.first, options.second, *options.more], least)
         else:
             comparison = compare(options.first, options.second)
-    print(in_lines(f"mc2: {comparison}", sys.stderr), file=sys.stderr)
+    tell(str(comparison))
     if options.picture:
         import logging
 
@@ -340,33 +332,29 @@ def _merge(options: argparse.Namespace) -> None:
     import shlex
 
     from mc2core.base import storage
-    from mc2core.base.progress import work
     from mc2core.explore.merging import merge_clusters, merge_named
     from mc2core.explore.methods import merged_by_hand
     from mc2core.explore.words import read_names
-    from mc2core.posterior import Posterior
     from mc2core.posterior.posterior import POSTERIOR
 
     if options.out.exists():
         raise ValueError(f"{options.out} exists; give a new folder")
     if bool(options.clusters) == bool(options.names):
         raise ValueError("give the numbers of clusters, or --names names.csv of the HTML report")
-    names: pd.DataFrame | None = None
-    with work("reading the posterior"):
-        before = Posterior.load(options.posterior)
-        if options.names:
-            posterior, names = merge_named(before, read_names(options.names))
-        else:
-            posterior = merge_clusters(before, options.clusters)
+    before, names = _read_posterior(options.posterior), None
+    if options.names:
+        posterior, names = merge_named(before, read_names(options.names))
+    else:
+        posterior = merge_clusters(before, options.clusters)
     with storage.replacing_folder(options.out) as folder:
         posterior.save(folder / POSTERIOR)
         if names is not None:
             names.to_csv(folder / "names.csv", index=False)
     sentences = merged_by_hand(posterior)[len(merged_by_hand(before)) :]
-    print(in_lines(f"{options.out}: {' '.join(sentences)}", sys.stdout))
+    say(f"{options.out}: {' '.join(sentences)}")
     arguments = [] if names is None else ["--names", f"{options.out / 'names.csv'}"]
     steps = ["mc2", "describe", f"{options.out}", "CORPUS", *arguments, "--out", f"{options.out / 'description'}"]
-    print(in_lines(f"next: {shlex.join(steps)}", sys.stdout))
+    say(f"next: {shlex.join(steps)}")
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -379,7 +367,7 @@ def _describe(options: argparse.Namespace) -> None:
     title = options.title or f"Clusters and topics of {name}"
     settings = (title, options.seed, options.threads, options.names, options.texts)
     describe(posterior, corpus, options.out, *settings, phrases=options.phrases, forms=options.tables)
-    print(in_lines(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder", sys.stdout))
+    say(f"{options.out / 'index.html'}: open it in a browser; the CSV tables are in its folder")
 
 
 def _clusters(options: argparse.Namespace) -> None:
@@ -397,7 +385,7 @@ def _clusters(options: argparse.Namespace) -> None:
         raise ValueError("give a corpus: mc2 clusters FIT CORPUS (only --hierarchy needs none)")
     posterior, corpus = _read(options)
     chains = posterior.between_chains()
-    print(in_lines(f"mc2: {agreement(chains) if chains else ONE_CHAIN}", sys.stderr), file=sys.stderr)
+    tell(agreement(chains) if chains else ONE_CHAIN)
     _tell_new(posterior, corpus, options.corpus)
     cut = _find_cut(posterior, corpus, options.cut)
     cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, cut=cut)
@@ -439,17 +427,17 @@ def _find_cut(posterior: Posterior, corpus: Corpus, cut: int | str) -> int | str
         if posterior.hierarchy is None and posterior.was_fitted_on(corpus):
             posterior.find_hierarchy(corpus)
     except ValueError as error:
-        print(in_lines(f"mc2: no clustering is recommended: {error}", sys.stderr), file=sys.stderr)
+        tell(f"no clustering is recommended: {error}")
     if posterior.hierarchy is None:
         return "all"
     hierarchy, size = posterior.hierarchy, posterior.hierarchy.size_of(cut)
     all_of_them = "" if size == hierarchy.n_clusters else f" of {hierarchy.n_clusters}; --cut all prints these"
-    message = f"mc2: the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
+    message = f"the {cut} clustering has {counted(size, 'clusters')}{all_of_them}"
     if cut != "recommended" and not hierarchy.other:
         message += "; it is the recommended one, because only one number of clusters stands out"
     elif hierarchy.other and size == hierarchy.recommended:
         message += f"; the {hierarchy.other_name} clustering has {hierarchy.other} (--cut {hierarchy.other_name})"
-    print(in_lines(message, sys.stderr), file=sys.stderr)
+    tell(message)
     return size
 
 
@@ -487,12 +475,9 @@ def _contexts(options: argparse.Namespace) -> None:
 
 def _print_hierarchy(options: argparse.Namespace) -> None:
     """Print the table of the hierarchy, which is computed from the corpus if the posterior has no hierarchy."""
-    from mc2core.base.progress import work
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Posterior
 
-    with work("reading the posterior"):
-        posterior = Posterior.load(options.posterior)
+    posterior = _read_posterior(options.posterior)
     hierarchy = posterior.hierarchy
     if hierarchy is None:
         if options.corpus is None:

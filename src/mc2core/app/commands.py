@@ -41,11 +41,16 @@ def add_module(commands: Any, name: str, module: str, text: str) -> None:
     add_command(commands, name, None, text).set_defaults(module=module)
 
 
-def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add the argument ``name``, the path of a fit."""
+def add_path(parser: argparse.ArgumentParser, name: str, **settings: Any) -> None:
+    """Add the argument or option ``name``, a path; ``settings`` are those of ``add_argument``."""
     from pathlib import Path
 
-    parser.add_argument(name, metavar="FIT", type=Path, help="folder of a fit, or the file of its posterior")
+    parser.add_argument(name, type=Path, **settings)
+
+
+def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add the argument ``name``, the path of a fit."""
+    add_path(parser, name, metavar="FIT", help="folder of a fit, or the file of its posterior")
 
 
 def add_words(parser: argparse.ArgumentParser, what: str) -> None:
@@ -142,7 +147,7 @@ def run(program: str, description: str, add: Callable[[Any], None], arguments: S
         message = str(error)
         if isinstance(error, OSError) and error.strerror:
             message = ": ".join(str(one) for one in (error.filename, error.strerror) if one is not None)
-        print(in_lines(f"{program}: error: {in_shell(message, arguments or ())}", sys.stderr), file=sys.stderr)
+        tell(f"error: {in_shell(message, arguments or ())}", program)
         return 2
     except MemoryError as error:
         print(f"{program}: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
@@ -184,6 +189,16 @@ def in_lines(text: str, stream: TextIO) -> str:
     lines = [(line, " \\" if re.match(commands, line) else "") for line in text.split("\n")]
     wrap = partial(textwrap.wrap, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(f"{mark}\n".join(wrap(line, columns - len(mark))) for line, mark in lines)
+
+
+def say(text: str, flush: bool = False) -> None:
+    """Print a text, wrapped at words on a terminal (:func:`in_lines`)."""
+    print(in_lines(text, sys.stdout), flush=flush)
+
+
+def tell(text: str, program: str = "mc2") -> None:
+    """Print a message to stderr, with the name of the program, wrapped at words on a terminal (:func:`in_lines`)."""
+    print(in_lines(f"{program}: {text}", sys.stderr), file=sys.stderr)
 
 
 def _prepare_streams() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import add_threads, in_lines
+from mc2core.app.commands import add_threads, say, tell
 from mc2core.inference.base import AUTO
 
 #: seconds of compilation from which they are reported; loading of stored kernels takes less
@@ -89,11 +88,11 @@ def run(options: argparse.Namespace) -> None:
     try:
         provenance = _fit(options)
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
-        print(in_lines(f"mc2: stopped; {_describe_stop(options.out)}", sys.stderr), file=sys.stderr)
+        tell(f"stopped; {_describe_stop(options.out)}")
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
-    print(in_lines("\n".join(_summary(options, provenance)), sys.stdout))
+    say("\n".join(_summary(options, provenance)))
     for warning in provenance["inferred"]["warnings"]:
-        print(in_lines(f"mc2: warning: {warning}", sys.stderr), file=sys.stderr)
+        tell(f"warning: {warning}")
 
 
 def _check_folder(out: Path, corpus: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from mc2core.app.commands import add_fit, add_threads, in_lines
+from mc2core.app.commands import add_fit, add_threads, say
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -49,4 +48,4 @@ def run(options: argparse.Namespace) -> None:
         options.posterior, Corpus.load(options.corpus), options.out, options.texts, options.seed, options.threads
     )
     message = f"{options.out}: {n} questions; send sheet.html (a form) or sheet.csv (a spreadsheet) to people"
-    print(in_lines(f"{message}\nnext: mc2 sheet {options.posterior} --score answers.csv", sys.stdout))
+    say(f"{message}\nnext: mc2 sheet {options.posterior} --score answers.csv")

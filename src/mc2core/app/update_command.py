@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mc2core.app.commands import COLUMNS, add_columns, add_embeddings, add_fit, add_threads, in_lines
+from mc2core.app.commands import COLUMNS, add_columns, add_embeddings, add_fit, add_threads, say, tell
 
 _ABOUT = """\
 A fit by gibbs: old documents keep their clusters, and clusters keep their numbers. Each new document joins a cluster
@@ -78,10 +78,10 @@ def run(options: argparse.Namespace) -> None:
         _tell_added(options.out or beside(fit), fit, provenance)
         return
     posterior = posterior_file(options.out or options.fit)
-    print(in_lines(f"{posterior}: {_summarise(provenance)}", sys.stdout))
+    say(f"{posterior}: {_summarise(provenance)}")
     for warning in provenance.get("drift", {}).get("warnings", ()):
-        print(in_lines(f"mc2: the model may no longer fit: {warning}", sys.stderr), file=sys.stderr)
-    print(in_lines(f"next: {_next(posterior, options.new, columns)}", sys.stdout))
+        tell(f"the model may no longer fit: {warning}")
+    say(f"next: {_next(posterior, options.new, columns)}")
 
 
 def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
@@ -112,24 +112,23 @@ def _tell_added(out: Path, fit: Path, provenance: Mapping[str, Any]) -> None:
             with storage.replacing(out / name) as stream:
                 stream.write(table.to_csv(index=False))
     update = provenance["updates"][-1]
-    print(in_lines(f"{out / 'posterior.npz'}: {counted(update['documents'], 'documents added')}", sys.stdout))
+    say(f"{out / 'posterior.npz'}: {counted(update['documents'], 'documents added')}")
     is_new = clusters["new"] == "yes"
     grown = clusters[~is_new & (clusters["added"] > 0)].sort_values("added", ascending=False, kind="stable")
     for change, table in (("grew", grown), ("new", clusters[is_new])):
         for row in table.itertuples():
             sizes = f"{row.before:,} -> {row.documents:,}" if change == "grew" else f"{row.documents:,}"
-            print(in_lines(f"  cluster {row.cluster} ({row.name}) {change}: {sizes} documents", sys.stdout))
+            say(f"  cluster {row.cluster} ({row.name}) {change}: {sizes} documents")
     if not is_new.any():
         print("  no new cluster")
     if "mean_probability" in update:
         unsure = f"{update['unsure']:,} have no cluster with probability {UNSURE:g} or more"
-        print(in_lines(f"  mean probability of the new documents' clusters: {update['mean_probability']:.2f}; {unsure}",
-                       sys.stdout))  # fmt: skip
+        say(f"  mean probability of the new documents' clusters: {update['mean_probability']:.2f}; {unsure}")
     for reason in needs_new_fit(provenance):
-        print(in_lines(f"mc2: fit all documents again: {reason}", sys.stderr), file=sys.stderr)
+        tell(f"fit all documents again: {reason}")
     corpus = next(out / name for name in ("corpus", "added") if (out / name).is_dir())
     steps = shlex.join(["mc2", "clusters", str(out), str(corpus)])
-    print(in_lines(f"next: {out / 'added.csv'} has the new documents; {steps}", sys.stdout))
+    say(f"next: {out / 'added.csv'} has the new documents; {steps}")
 
 
 def _summarise(provenance: dict[str, Any]) -> str:

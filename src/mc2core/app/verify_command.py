@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mc2core.app.commands import add_threads, in_lines
+from mc2core.app.commands import add_threads, say
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -109,9 +109,9 @@ def _compare_fit(contents: dict[Path, Corpus | Checkpoint | Posterior], is_rerun
     belongs = "is the corpus of the fit" if is_fitted else "is not the corpus of the fit"
     versions = other_versions(posterior)
     environment = f"other versions: {', '.join(versions)}" if versions else "the installed versions"
-    print(in_lines(f"{path}: {folder} {belongs}; the fit was made with {environment}", sys.stdout), flush=True)
+    say(f"{path}: {folder} {belongs}; the fit was made with {environment}", flush=True)
     if not is_rerun:
         return 0 if is_fitted else 2
     result = rerun(posterior, corpus, threads)
-    print(in_lines(f"{path}: {result}", sys.stdout))
+    say(f"{path}: {result}")
     return 2 if result.differing else 0
