@@ -774,11 +774,7 @@ class Corpus:
 
         Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
         """
-        stored = files.Stored(
-            self.content, self.observations, self.content_kind, self.contexts, self.context_names, self.units,
-            self._vocabulary, self.labels, self.label_names, self.index, self.imported, self.digest, self.documents,
-        )  # fmt: skip
-        files.save(folder, stored)
+        files.save(folder, self)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:
@@ -788,13 +784,10 @@ class Corpus:
         sum of counts are checked. If ``verify`` is True, the digest of each file is also checked. Raises ValueError if
         data are missing, changed or out of range.
         """
-        corpus, stored = cls.__new__(cls), files.load(folder, verify)
-        fields = stored._asdict()
-        corpus._vocabulary, corpus._table = fields.pop("vocabulary"), fields.pop("documents")
-        corpus._digest, corpus._documents, corpus._origin = fields.pop("digest"), None, None
-        vars(corpus).update(fields)
+        corpus = cls.__new__(cls)
+        vars(corpus).update(files.load(folder, verify))
         if verify:
-            corpus._digest = None
-            if corpus.digest != stored.digest:
+            stored, corpus._digest = corpus._digest, None
+            if corpus.digest != stored:
                 raise ValueError(f"{folder} was changed after it was saved: its digest differs")
         return corpus

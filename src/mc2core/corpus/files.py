@@ -19,7 +19,6 @@ from mc2core.base.checks import choice, counted
 from mc2core.corpus.checks import (
     CONTENT_KINDS,
     Context,
-    Unit,
     check_context_name,
     check_kind_of_values,
     check_unit,
@@ -29,6 +28,8 @@ from mc2core.corpus.checks import (
 # pandas is imported on use, because it takes long to load
 if TYPE_CHECKING:
     import pandas as pd
+
+    from mc2core.corpus.corpus import Corpus
 
 FORMAT = "mc2core corpus 1"
 #: pattern of the names of files that ``Corpus.save`` and ``mc2 import`` write to the folder of a corpus
@@ -42,25 +43,7 @@ _CHUNK = 1 << 18  # number of entries that are checked together, which stay in t
 _LARGEST = 2**31 - 1
 
 
-class Stored(NamedTuple):
-    """The contents of a folder. The fields have the names of the attributes of a corpus."""
-
-    content: sp.csr_matrix
-    observations: np.ndarray | None
-    content_kind: str
-    contexts: dict[str, Context]
-    context_names: dict[str, list[str]]
-    units: dict[str, Unit]
-    vocabulary: list[str] | None
-    labels: Context | None
-    label_names: list[str] | None
-    index: Any
-    imported: dict[str, Any] | None
-    digest: str
-    documents: pd.DataFrame | DocumentTable | None
-
-
-def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
+def save(folder: str | os.PathLike[str], corpus: Corpus) -> None:
     """Write a corpus to ``folder``, and replace a corpus in this folder.
 
     Raises ValueError if the folder contains other files than a corpus, or if names of contexts differ only in case.
@@ -91,7 +74,8 @@ def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
         meta["index_name"] = None if corpus.index.name is None else str(corpus.index.name)
     if corpus.observations is not None:
         meta["observations"] = {"kind": corpus.content_kind, "length": corpus.observations.shape[1]}
-    documents: Any = corpus.documents
+    documents = corpus.documents
+    words = corpus.vocabulary if corpus.has_vocabulary else None
     meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
     names = {f"context.{name}.names": column for name, column in corpus.context_names.items()}
     arrays = {"content": content, "observations": corpus.observations, "labels": labels}
@@ -100,7 +84,7 @@ def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
         for name, array in arrays.items():
             if array is not None:
                 save_context(new, name, array)
-        for name, column in (*names.items(), ("label_names", corpus.label_names), ("vocabulary", corpus.vocabulary)):
+        for name, column in (*names.items(), ("label_names", corpus.label_names), ("vocabulary", words)):
             if column is not None:
                 write_names(new / f"{name}.txt", column)
         if len(documents.columns):
@@ -112,8 +96,8 @@ def save(folder: str | os.PathLike[str], corpus: Stored) -> None:
         write_meta(new, meta)
 
 
-def load(folder: str | os.PathLike[str], verify: bool) -> Stored:
-    """Open the folder of a corpus (:meth:`mc2core.Corpus.load`). Arrays are memory-mapped."""
+def load(folder: str | os.PathLike[str], verify: bool) -> dict[str, Any]:
+    """Return the attributes of the corpus in a folder (:meth:`mc2core.Corpus.load`). Arrays are memory-mapped."""
     folder = Path(folder)
     for _ in range(_LOADS):
         meta = read_meta(folder)
@@ -128,8 +112,8 @@ def load(folder: str | os.PathLike[str], verify: bool) -> Stored:
     raise ValueError(f"{folder} was replaced by another process each time it was read; load it again later")
 
 
-def _open(folder: Path, meta: Mapping[str, Any], verify: bool) -> Stored:
-    """Open the corpus in ``folder`` that corpus.json describes as ``meta``."""
+def _open(folder: Path, meta: Mapping[str, Any], verify: bool) -> dict[str, Any]:
+    """Return the attributes of the corpus in ``folder`` that corpus.json describes as ``meta``."""
     if verify:
         check_files(folder, meta)
     rows, columns = meta["shape"]
@@ -158,10 +142,12 @@ def _open(folder: Path, meta: Mapping[str, Any], verify: bool) -> Stored:
         for name, unit in meta["units"].items()
     }
     check_meta(folder, meta, int(content.data.sum(dtype=np.int64)))
-    return Stored(
-        content, observations, kind, contexts, context_names, units, vocabulary, labels, label_names, index,
-        meta.get("imported"), meta["digest"], table,
-    )  # fmt: skip
+    return {
+        "content": content, "observations": observations, "content_kind": kind, "contexts": contexts,
+        "context_names": context_names, "units": units, "labels": labels, "label_names": label_names, "index": index,
+        "imported": meta.get("imported"), "_vocabulary": vocabulary, "_digest": meta["digest"], "_table": table,
+        "_documents": None, "_origin": None,
+    }  # fmt: skip
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
