@@ -42,7 +42,7 @@ class Projection(NamedTuple):
     explained: float
 
     @classmethod
-    def from_vectors(cls, vectors: np.ndarray, name: str = NAME) -> Projection:
+    def from_vectors(cls, vectors: np.ndarray) -> Projection:
         """Compute the projection to the principal components of ``vectors`` (n, D), checked by :func:`check_vectors`.
 
         Raises ValueError if all vectors have the same direction.
@@ -69,7 +69,7 @@ class Projection(NamedTuple):
         components *= np.sign(components[largest, np.arange(len(axes))])  # signs must not depend on libraries
         basis = components / np.sqrt(variance[axes])
         explained = float(variance[axes].sum()) / sum_of_all
-        return cls(name, centre.astype(np.float32), basis.astype(np.float32), round(explained, 6))
+        return cls(NAME, centre.astype(np.float32), basis.astype(np.float32), round(explained, 6))
 
     @property
     def length(self) -> int:

@@ -98,19 +98,13 @@ def parse_number(value: Any, decimal_comma: bool = False) -> float:
     """
     if is_missing(value):
         return math.nan
-    if isinstance(value, str):
-        text = value.strip()
-        if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
-            text = text.replace(",", ".")
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.inf
-    else:
-        try:
-            number = math.inf if isinstance(value, bool | np.bool_ | list | dict) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.inf
+    plain = value
+    if decimal_comma and isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+        plain = value.replace(",", ".")
+    try:
+        number = math.inf if isinstance(value, bool | np.bool_ | list | dict) else float(plain)
+    except (TypeError, ValueError, OverflowError):
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"found {shown(value)}; a finite number, an empty cell or a code of --missing is needed")
     return number

@@ -97,7 +97,7 @@ def from_texts(
         corpus.set_index(texts.index)
     corpus.imported = stored(TEXTS, {name: settings[name] for name in (*WORDS, *CHOSEN, "missing") if name in settings})
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
-    return _log_missing(corpus, missing) if schema is None else _reindex(make, corpus, schema, dropped)
+    return _reindex(make, corpus, schema, dropped, missing)
 
 
 def from_dataframe(
@@ -146,9 +146,8 @@ def from_dataframe(
     corpus.imported = stored(TABLE, settings)
     corpus.set_index(frame.index)
     corpus = corpus if embeddings is None else corpus.with_embeddings(embeddings, like)
-    if schema is None:
-        return _log_missing(corpus, layout.missing)
-    return _reindex(make, corpus, schema, [*dropped, *alignment.missing_columns(corpus, settings, optional)])
+    dropped += alignment.missing_columns(corpus, settings, optional)
+    return _reindex(make, corpus, schema, dropped, layout.missing)
 
 
 def _schema(like: Any) -> alignment.Schema | None:
@@ -215,20 +214,20 @@ def _with_counts(
     )
 
 
-def _log_missing(corpus: Any, missing: Missing) -> Any:
-    """Return the corpus unchanged, and log the codes that were read as missing values."""
-    if codes := missing.dropped():
-        logger.warning("left out of the corpus: %s", "; ".join(map(str, codes)))
+def _reindex(
+    make: Make, corpus: Any, schema: alignment.Schema | None, dropped: Sequence[Dropped], missing: Missing
+) -> Any:
+    """Return the corpus with the words and contexts of a schema, if given, and log the parts that were left out.
+
+    Without a schema, only the codes that were read as ``missing`` values are logged.
+    """
+    what, lost = "the corpus", missing.dropped()
+    if schema is not None:
+        corpus, unknown = alignment.reindex_to_schema(make, corpus, schema)
+        what, lost = "the new documents", [*dropped, *unknown]
+    if lost:
+        logger.warning("left out of %s: %s", what, "; ".join(map(str, lost)))
     return corpus
-
-
-def _reindex(make: Make, corpus: Any, schema: alignment.Schema, dropped: Sequence[Dropped]) -> Any:
-    """Return the corpus with the words and contexts of a schema, and log the parts that were left out."""
-    followed, unknown = alignment.reindex_to_schema(make, corpus, schema)
-    if lost := [*dropped, *unknown]:
-        listed = "; ".join(map(str, lost))
-        logger.warning("left out of the new documents: %s", listed)
-    return followed
 
 
 def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
