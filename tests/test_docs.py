@@ -151,7 +151,7 @@ def test_the_calls_of_the_guide_are_possible_as_printed():
     engines = {name: getattr(inference, name) for name in inference.__all__}
     known = {**vars(models), **engines, "Corpus": mc2core.Corpus, "corpus": corpus, "plots": plots}
     known |= {"mc2core": SimpleNamespace(fit=fit, plots=plots), "values": [[1.0], [2.0]], "document": [0, 1]}
-    for _, model, engine, call in guide.GOALS:
+    for _, model, engine, call in guide.goals():
         found = eval(call.strip("`"), known)
         if call.startswith("`mc2core.fit"):
             assert [one.partition("(")[0].strip("`") for one in (model, engine)] == list(found)

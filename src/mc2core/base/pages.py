@@ -7,31 +7,19 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any
 
-_LIGHT = "--paper:#fff;--panel:#f6f7f9;--ink:#16191d;--soft:#5a6270;--line:#d5d9e0;--accent:#0b62a8;--mark:#fff3c4"
-_DARK = "--paper:#14171b;--panel:#1d2127;--ink:#e8eaed;--soft:#a3abb8;--line:#3a414c;--accent:#7fbcf0;--mark:#4d4318"
-_STYLE = f"""
-:root {{ color-scheme: light; {_LIGHT} }}
-@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {_DARK} }} }}
-:root[data-theme=dark] {{ color-scheme: dark; {_DARK} }}
-* {{ box-sizing: border-box; }}
-body {{ margin: 0; font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }}
-body {{ color: var(--ink); background: var(--paper); }}
-h1 {{ font-size: 1.45rem; line-height: 1.25; margin: 0 0 .3rem; }}
-h2 {{ font-size: 1.1rem; margin: 0 0 .5rem; }}
-h3 {{ font-size: .95rem; margin: 1rem 0 .3rem; }}
-a {{ color: var(--accent); }}
-:focus-visible {{ outline: 2px solid var(--accent); outline-offset: 2px; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
-th, td {{ padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }}
-thead th {{ border-bottom: 1px solid var(--line); font-weight: 600; }}
-"""
 _POLICY = (
     "default-src 'none'; script-src {folder}'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
 _BESIDE = "'self' file: "
+
+
+def asset(package: str, name: str) -> str:
+    """Return the text of a file in the folder ``assets`` of a package."""
+    return resources.files(package).joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
@@ -40,7 +28,7 @@ def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), be
     The content security policy of the page forbids all requests of the browser. If ``beside`` is True, scripts of the
     same folder or site are allowed. ``scripts`` are sources of scripts; data are written by :func:`data_script`.
     """
-    policy = _POLICY.format(folder=_BESIDE if beside else "")
+    policy, style = _POLICY.format(folder=_BESIDE if beside else ""), asset("mc2core.base", "page.css") + style
     parts = "\n".join(
         f"<script>{one}</script>" for one in (source.replace("</script", "<\\/script") for source in scripts)
     )
@@ -48,7 +36,7 @@ def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), be
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n{body}\n{parts}\n</body>\n</html>\n"
+        f"<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n{parts}\n</body>\n</html>\n"
     )
 
 

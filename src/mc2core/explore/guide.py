@@ -2,42 +2,7 @@
 
 from __future__ import annotations
 
-#: goal, model, engine, first call, in backquotes as in docs/how_to/choosing_model.md
-GOALS = (
-    ("clusters and topics", "`MC2()` (default)", "`Gibbs()` (default)", "`mc2core.fit(corpus)`"),
-    (
-        "clusters and topics of more than 100,000 documents, or of documents that keep arriving",
-        "`MC2()`",
-        "`SVI()`",
-        "`mc2core.fit(corpus, MC2(), SVI())`",
-    ),
-    ("a fixed number of clusters", "`MC2(n_clusters=10)`", "`Gibbs()`", "`mc2core.fit(corpus, MC2(n_clusters=10))`"),
-    (
-        "the model of the papers",
-        "`MC2(document_level=False)`",
-        "`Gibbs()`",
-        "`mc2core.fit(corpus, MC2(document_level=False))`",
-    ),
-    (
-        "thousands of clusters of short texts, without topics",
-        "`Mixture(n_clusters=1000)`",
-        "`FastEx()`",
-        "`mc2core.fit(corpus, Mixture(n_clusters=1000))`",
-    ),
-    ("topics only", "`HDP()`", "`Gibbs()`", "`mc2core.fit(corpus, HDP())`"),
-    (
-        "topics that depend on one context, such as the year (npTOT)",
-        "`NPTOT(...)`",
-        "`Gibbs()`",
-        '`mc2core.fit(corpus, NPTOT(contexts=["year"]))`',
-    ),
-    (
-        "clusters of documents that consist of numbers instead of words",
-        "`MC2()`",
-        "`Gibbs()`",
-        "`Corpus.from_observations(values, document)`",
-    ),
-)
+from mc2core.base import pages
 
 _STEPS = """\
 corpus    Corpus.from_texts, Corpus.from_dataframe; mc2 import
@@ -64,12 +29,16 @@ def guide() -> None:
     ...
     """
     print("If your goal is ...")
-    for goal, _, _, call in GOALS:
+    for goal, _, _, call in goals():
         print(f"  {goal}\n      {call.strip('`')}")
     print(f"\nModels are in mc2core.models, engines in mc2core.inference.\n\n{_STEPS}", end="")
 
 
 def table() -> str:
-    """Return :data:`GOALS` as a Markdown table."""
-    head = ["| goal | model | engine | first call |", "|---|---|---|---|"]
-    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in GOALS)])
+    """Return the goals with the recommended model and engine and the first call, as a Markdown table."""
+    return pages.asset("mc2core.explore", "goals.md").rstrip()
+
+
+def goals() -> list[list[str]]:
+    """Return the cells of :func:`table`: goal, model, engine and first call, with backquotes around code."""
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table().splitlines()[2:]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence, Set
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -128,7 +127,7 @@ def build(
 
 
 def _asset(name: str) -> str:
-    return resources.files("mc2core.explore").joinpath("assets", name).read_text(encoding="utf-8")
+    return pages.asset("mc2core.explore", name)
 
 
 def _nodes(description: Description, tables: Tables) -> pd.DataFrame:

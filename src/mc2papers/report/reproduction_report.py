@@ -7,7 +7,6 @@ import html
 import os
 import re
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +164,7 @@ def _interval(reason: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files("mc2papers.report").joinpath("assets", name).read_text(encoding="utf-8")
+    return pages.asset("mc2papers.report", name)
 
 
 def _list_corpora(corpora: Mapping[str, tuple[str, str]], folder: Path) -> str:
