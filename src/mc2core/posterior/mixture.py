@@ -73,6 +73,30 @@ def in_chunks(
             done(n_done)
 
 
+class TopicWords:
+    """Probabilities of words in M topics, from which the rows of some words are requested at a time.
+
+    ``counts`` (M, V) are the counts of words, dense or CSR, to which ``prior`` is added. ``totals`` (M,) are the sums
+    over all words, with the prior.
+    """
+
+    def __init__(self, counts: Any, prior: float, totals: np.ndarray) -> None:
+        by_word = counts.T
+        self._by_word: Any = (
+            sp.csr_matrix(by_word) if sp.issparse(counts) else np.ascontiguousarray(by_word, np.float64)
+        )
+        self._prior, self._totals = np.float64(prior), totals
+
+    def write(self, words: np.ndarray, out: np.ndarray) -> None:
+        """Write the probability of each of ``words`` (U,) in each topic to ``out`` (U, M)."""
+        if sp.issparse(self._by_word):
+            out[:] = self._by_word[words].toarray()
+        else:
+            np.take(self._by_word, words, axis=0, out=out, mode="clip")  # the default mode makes a copy
+        out += self._prior
+        out /= self._totals
+
+
 class SampleMixture:
     """A sample as a mixture of clusters, each of which is a mixture of topics.
 
@@ -98,10 +122,7 @@ class SampleMixture:
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
         uneven = np.full(len(high), sample.contents is not None) | (high > low)
-        # transposed, because rows of some words are requested at a time
-        part = table[uneven].T
-        self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part, np.float64)
-        self._totals = totals[uneven]
+        self._topic_words = TopicWords(table[uneven], sample.topic_word_prior, totals[uneven])
         unused = np.asarray(sample.new_topic_weight)[:, None]
         proportions: Any = sample.topic_given_cluster
         if sp.issparse(proportions):
@@ -150,14 +171,8 @@ class SampleMixture:
 
     def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the probability of each word in each topic (1 / V in the last), (U, M + 1), in ``out`` if given."""
-        psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
-        topics = psi[:, :-1]
-        if sp.issparse(self._by_word):
-            topics[:] = self._by_word[words].toarray()
-        else:
-            np.take(self._by_word, words, axis=0, out=topics, mode="clip")  # the default mode makes a copy
-        topics += self.sample.topic_word_prior
-        topics /= self._totals
+        psi = np.empty((len(words), len(self.alpha))) if out is None else out
+        self._topic_words.write(words, psi[:, :-1])
         psi[:, -1] = 1.0 / self.n_words
         return psi
 

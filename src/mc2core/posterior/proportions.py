@@ -14,7 +14,7 @@ from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.corpus import Corpus
 from mc2core.families.contents import relative_densities
-from mc2core.posterior.mixture import Block, blocks, in_chunks
+from mc2core.posterior.mixture import Block, TopicWords, blocks, in_chunks
 from mc2core.posterior.sample import Sample
 
 # number of documents per task of a thread
@@ -112,12 +112,8 @@ class DocumentTopics:
             return
         self._contents = sample.contents
         counts: Any = sample.topic_words
-        self._by_word: Any = (
-            sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T, np.float64)
-        )
-        self._buffers = Buffers()
-        self._prior = np.float64(sample.topic_word_prior)
-        self._totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * self._prior
+        totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * sample.topic_word_prior
+        self._topic_words, self._buffers = TopicWords(counts, sample.topic_word_prior, totals), Buffers()
         self._priors, self._passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
         if sample.has_document_level:
             self._priors, self._passes = sample.document_concentration * self._priors, _PASSES
@@ -145,10 +141,5 @@ class DocumentTopics:
         if self._contents is not None:
             return relative_densities(self._contents.log_densities(block.emitted)[:, :-1])[0]
         psi = self._buffers.empty("words", len(block.words), self._n_topics)
-        if sp.issparse(self._by_word):
-            psi[:] = self._by_word[block.words].toarray()
-        else:
-            np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # the default mode makes a copy
-        psi += self._prior
-        psi /= self._totals
+        self._topic_words.write(block.words, psi)
         return psi
