@@ -106,22 +106,16 @@ class GrownHierarchy(Hierarchy):
         return int(self.label.max(initial=-1)) + 1
 
     def cut(self, size: int) -> np.ndarray:
-        if self.whole is not None:
-            return super().cut(size)
         old = self.earlier.cut(self._old_size(size))
         return np.concatenate([old, self._numbers(old, self._old_size(size), size)])
 
     def at(self, size: int) -> np.ndarray:
-        if self.whole is not None:
-            return super().at(size)
         old = self.earlier.at(self._old_size(size))
         names, labels = np.unique(old, return_inverse=True)
         names = np.append(names, self.earlier.n_clusters + np.arange(self._n_new))
         return np.concatenate([old, names[self._numbers(labels, self._old_size(size), size)]]).astype(np.int32)
 
     def probability(self, size: int) -> np.ndarray | None:
-        if self.whole is not None:
-            return super().probability(size)
         old_size = self._old_size(size)
         old = self.earlier.probability(old_size)
         if old is None:
@@ -140,8 +134,7 @@ class GrownHierarchy(Hierarchy):
         return self._shares(self.earlier.cut(old_size), old_size, size)
 
     def _old_size(self, size: int) -> int:
-        if not 1 <= size <= self.n_clusters:
-            raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
+        self._check_size(size)
         return max(size - self._n_new, 1)
 
     def _shares(self, cut: np.ndarray, old_size: int, size: int) -> np.ndarray:

@@ -198,8 +198,7 @@ class Hierarchy:
 
         Clusters have the numbers that remain of ``cluster`` after the merges (``joined``).
         """
-        if not 1 <= size <= self.n_clusters:
-            raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
+        self._check_size(size)
         step = self.n_clusters - size
         cluster, end = self.cluster.copy(), self.start[step]
         cluster[self.document[:end]] = self.to[:end]  # the last move of a document counts
@@ -208,6 +207,10 @@ class Hierarchy:
             joined[second] = joined[first]
         return np.where(cluster < 0, -1, joined[cluster]).astype(np.int32)
 
+    def _check_size(self, size: int) -> None:
+        if not 1 <= size <= self.n_clusters:
+            raise ValueError(f"{size} clusters were requested; a cut has 1 to {self.n_clusters}, the number of the fit")
+
     def of_documents(self, rows: np.ndarray) -> Hierarchy:
         """Return the hierarchy restricted to the documents ``rows`` (ascending); some clusters may be empty.
 
@@ -215,15 +218,19 @@ class Hierarchy:
         """
         position = np.searchsorted(rows, self.document)
         moves = np.flatnonzero(rows[np.minimum(position, len(rows) - 1)] == self.document)
-        return replace(
-            self,
+        return Hierarchy(
             cluster=self.cluster[rows],
+            joined=self.joined,
             start=np.searchsorted(moves, self.start),
             document=position[moves].astype(np.int32),
             to=self.to[moves],
             scores=self.scores * (len(rows) / len(self.cluster)),
+            agreement=self.agreement,
+            recommended=self.recommended,
             whole=self,
             rows=rows,
+            other=self.other,
+            merged=self.merged,
         )
 
     def table(self) -> pd.DataFrame:
