@@ -334,14 +334,11 @@ class Posterior:
 
     def _natural(self, sample: Sample, name: str) -> np.ndarray:
         """Return :meth:`context_parameters` of a ``sample``."""
-        offset = 0
-        for context in sorted(self.families):
-            if context == name:
-                return sample.contexts.dense(slice(offset, offset + self.dimensions[context]))
-            offset += self.dimensions[context]
-        raise ValueError(
-            f"context {name!r} is not in the posterior; it has: {', '.join(sorted(self.families)) or 'none'}"
-        )
+        if name not in self.families:
+            listed = ", ".join(sorted(self.families)) or "none"
+            raise ValueError(f"context {name!r} is not in the posterior; it has: {listed}")
+        start = sum(self.dimensions[context] for context in self.families if context < name)
+        return sample.contexts.dense(slice(start, start + self.dimensions[name]))
 
     def context_mean(self, name: str) -> np.ndarray:
         """Return the posterior mean of the context ``name`` in each cluster of the representative.
@@ -390,11 +387,15 @@ class Posterior:
 
     def was_fitted_on(self, corpus: Corpus) -> bool:
         """Return whether ``corpus`` is the fitted corpus, compared in the contexts and units of the posterior."""
-        names = [name for name in self.families if name in corpus.contexts]
-        if corpus.content.nnz == 0 and not names:
+        if corpus.content.nnz == 0 and not any(name in corpus.contexts for name in self.families):
             return False
+        return self._digest_of(corpus) == self.provenance.get("corpus")
+
+    def _digest_of(self, corpus: Corpus) -> str:
+        """Return the digest of a corpus with the contexts and units of the posterior."""
+        names = [name for name in self.families if name in corpus.contexts]
         restricted = corpus.with_contexts({name: corpus.contexts[name] for name in names})
-        return matching.in_units(restricted, names, self.units).digest == self.provenance.get("corpus")
+        return matching.in_units(restricted, names, self.units).digest
 
     def of_documents(self, corpus: Corpus, rows: np.ndarray) -> tuple[Posterior, Corpus]:
         """Return the posterior and the corpus, both restricted to the documents ``rows`` (ascending indices).
@@ -405,12 +406,10 @@ class Posterior:
         some = corpus.subset(rows)
         if not self.was_fitted_on(corpus):
             return self, some
-        names = [name for name in self.families if name in corpus.contexts]
-        restricted = some.with_contexts({name: some.contexts[name] for name in names})
         part = replace(
             self,
             samples=[replace(sample, cluster=sample.cluster[rows]) for sample in self.samples],
-            provenance=self.provenance | {"corpus": matching.in_units(restricted, names, self.units).digest},
+            provenance=self.provenance | {"corpus": self._digest_of(some)},
             hierarchy=None if self.hierarchy is None else self.hierarchy.of_documents(rows),
             added=None,
         )
