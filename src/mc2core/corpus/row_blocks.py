@@ -125,6 +125,13 @@ def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
     return part
 
 
+def indicator(labels: np.ndarray, n_labels: int) -> sp.csr_matrix:
+    """Return a matrix with a one at the label of each row, (J, n_labels) float64 CSR; rows with label -1 are empty."""
+    has_label = labels >= 0
+    start = np.concatenate([[0], np.cumsum(has_label)])
+    return sp.csr_matrix((np.ones(start[-1]), labels[has_label], start), shape=(len(labels), n_labels))
+
+
 def take(context: Context, rows: np.ndarray) -> Context:
     """Return the rows ``rows`` of a context."""
     return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])

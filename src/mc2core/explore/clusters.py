@@ -16,13 +16,13 @@ from mc2core.explore import numbers as of_numbers
 from mc2core.explore.associations import Associations
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
-from mc2core.explore.words import Emitted, Top, names_table, of_words, often_enough, top_of, with_same
+from mc2core.explore.words import Emitted, names_table, of_words, top_of, tops_of, with_same
 from mc2core.posterior import Posterior, clustering
 
 N_DOCUMENTS = 10
 """Number of typical documents per node in the tables."""
 N_VALUES = 10
-"""Number of the most frequent values, and of the most relevant values, per context and node in the tables."""
+"""Number of the most frequent values, and of the most relevant values, per context and node or topic in the tables."""
 _BLOCK = 64
 
 
@@ -113,7 +113,9 @@ def _emitted(description: Description) -> Emitted:
     if description.is_of_observations:
         return of_numbers.clusters(description)
     cuts = [range(first, first + size) for size, first in description.first.items()]
-    return of_words("cluster", _tops(description), description.corpus.vocabulary, cuts, description.phrases)
+    # words of the fit, which do not depend on the described documents
+    tops = tops_of(description.node_words, np.maximum(description.node_tokens, 1), description.word_share)
+    return of_words("cluster", tops, description.corpus.vocabulary, cuts, description.phrases)
 
 
 def _measure_agreement(description: Description) -> dict[str, np.ndarray]:
@@ -144,18 +146,6 @@ def _with_context(rows: pd.DataFrame, variable: Variable, table: pd.DataFrame) -
     return rows.assign(**{variable.column: rows["cluster"].map(values).fillna("")})
 
 
-def _tops(description: Description) -> list[Top]:
-    """Return the top words of each node, computed from the fit; they do not depend on the described documents."""
-    tops = []
-    tokens = description.node_tokens
-    for start in range(0, len(description.nodes), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(description.nodes)))
-        for row, probability in zip(rows, description.node_words(rows), strict=True):
-            often = often_enough(probability * max(tokens[row], 1))
-            tops.append(top_of(probability, description.word_share, often))
-    return tops
-
-
 # -- contexts and labels -------------------------------------------------------------------------------------------
 def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables cluster_values and cluster_numbers for kept columns and contexts, used by the fit or not."""
@@ -164,12 +154,16 @@ def _tables_of(description: Description, variables: Sequence[Variable]) -> tuple
         if variable.is_number:
             numbers += list(_numbers(description, variable))
         elif variable.role != LABEL:
-            values += list(_values(description, variable))
-    counts = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance", "is_notable"]
+            counts = sp.csr_matrix(description.documents_of @ sp.csr_matrix(variable.values, dtype=np.float64))
+            base = np.asarray(variable.values.sum(axis=0), dtype=np.float64).ravel()
+            base = base / max(base.sum(), 1.0)
+            totals = np.asarray(counts.sum(axis=1)).ravel()
+            values += list(values_of(description, "cluster", variable, counts, totals, base))
+    shown = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance", "is_notable"]
     spread = [
         "cluster", "context", "documents", "mean", "sd", "least", "lower_quarter", "median", "upper_quarter", "most",
     ]  # fmt: skip
-    return pd.DataFrame(values, columns=counts), with_trends(
+    return pd.DataFrame(values, columns=shown), with_trends(
         description, "cluster", pd.DataFrame(numbers, columns=spread)
     )
 
@@ -182,19 +176,23 @@ def with_trends(description: Description, kind: str, numbers: pd.DataFrame) -> p
     return table.assign(is_notable=table["is_notable"].eq(True))
 
 
-def _values(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:
-    counts = sp.csr_matrix(description.documents_of @ sp.csr_matrix(variable.values, dtype=np.float64))
-    base = np.asarray(variable.values.sum(axis=0), dtype=np.float64).ravel()
-    base = base / max(base.sum(), 1.0)
-    for row, node in enumerate(description.nodes):
+def values_of(
+    description: Description, kind: str, variable: Variable, counts: sp.csr_matrix, totals: np.ndarray, base: np.ndarray
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows with the most frequent and the most relevant values of a variable in each cluster or topic (``kind``).
+
+    ``counts`` (n, V) CSR are divided by ``totals`` (n,). ``base`` (V,) is the share of each value in all documents or
+    tokens, to which the lift refers.
+    """
+    base, associations = np.where(base > 0, base, 1.0), description.once(Associations)
+    for row in np.flatnonzero(totals > 0).tolist():
         part = counts[[row]].toarray().ravel()
-        if part.any():
-            top = top_of(part / part.sum(), np.where(base > 0, base, 1.0), part > 0, N_VALUES)
-            notable = description.once(Associations).is_notable("cluster", row, variable.name, top.column, top.lift)
-            for i, column in enumerate(top.column):
-                places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
-                shown = part[column], top.probability[i], top.lift[i]
-                yield (node + 1, variable.name, variable.names[column], *shown, *places, bool(notable[i]))
+        top = top_of(part / totals[row], base, part > 0, N_VALUES)
+        notable = associations.is_notable(kind, row, variable.name, top.column, top.lift)
+        for i, column in enumerate(top.column):
+            places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
+            shown = part[column], top.probability[i], top.lift[i]
+            yield (row + 1, variable.name, variable.names[column], *shown, *places, bool(notable[i]))
 
 
 def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:

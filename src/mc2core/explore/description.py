@@ -15,6 +15,7 @@ from scipy import special
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.corpus.embeddings import directions_of
+from mc2core.corpus.row_blocks import indicator
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.hierarchy import CUTS, Hierarchy
@@ -229,9 +230,7 @@ class Description:
     @cached_property
     def documents_of(self) -> sp.csr_matrix:
         """Indicator of the documents of each node, (nodes, J) CSR of ones."""
-        n, parts = self.corpus.n_documents, []
-        for size in self.first:
-            parts.append(sp.csr_matrix((np.ones(n), (self.at(size), np.arange(n))), shape=(size, n)))
+        parts = [sp.csr_matrix(indicator(self.at(size), size).T) for size in self.first]
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     @cached_property
@@ -242,14 +241,12 @@ class Description:
         share of its documents that are in each node, (k, nodes). The list is empty if the posterior has one sample, or
         if the documents were not fitted.
         """
-        samples, n = self.posterior.samples, self.corpus.n_documents
         if not self.posterior.was_fitted_on(self.corpus):
             return []
         several = []
         for number in chosen_samples(self.posterior):
-            sample = samples[number]
-            rows = np.flatnonzero(sample.cluster >= 0)
-            members = sp.csr_matrix((np.ones(len(rows)), (rows, sample.cluster[rows])), shape=(n, sample.n_clusters))
+            sample = self.posterior.samples[number]
+            members = indicator(sample.cluster, sample.n_clusters)
             counts = (members.T @ self.documents_of.T).toarray()
             size = np.asarray(members.sum(axis=0)).T
             several.append((members, counts / np.maximum(size, 1.0)))
@@ -296,14 +293,6 @@ class Description:
             (1.0 - sample.new_topic_weight)[:, None] * proportions
         )  # fmt: skip
         return weights @ proportions, np.asarray(weights @ sample.new_topic_weight)
-
-    def topic_words(self, topics: np.ndarray) -> np.ndarray:
-        """Return the probability of each word in each topic of ``topics`` (n,), (n, V) float64."""
-        sample = self.posterior.representative
-        table: Any = sample.topic_words[topics]
-        table = table.toarray() if sp.issparse(table) else np.asarray(table)
-        table = table + np.float64(sample.topic_word_prior)
-        return table / table.sum(axis=1, keepdims=True)
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of each word in each node of ``rows`` (n,), (n, V) float64."""
@@ -381,9 +370,9 @@ class Description:
         for number in chosen_samples(posterior, N_TOPIC_SAMPLES):
             sample = posterior.samples[number]
             best = (np.sqrt(sample.word_given_topic) @ root.T).argmax(axis=1)
-            into = sp.csr_matrix((np.ones(len(best)), (np.arange(len(best)), best)), shape=(len(best), len(root)))
             cluster = np.asarray(sample.cluster, np.int64)
-            matched.append(sp.csr_matrix(DocumentTopics(sample).tokens(self.corpus, cluster, self.threads) @ into))
+            tokens = DocumentTopics(sample).tokens(self.corpus, cluster, self.threads)
+            matched.append(sp.csr_matrix(tokens @ indicator(best, len(root))))
         return matched
 
     # -- contexts ------------------------------------------------------------------------------------------
@@ -401,9 +390,8 @@ class Description:
         content = sp.csr_matrix(corpus.content, dtype=np.float64)
         if self.posterior.contents is not None:
             topic = self.posterior.contents.log_densities(np.asarray(corpus.observations))[:, :-1].argmax(axis=1)
-            shape = (len(topic), self.posterior.representative.n_topics)
-            content = content @ sp.csr_matrix((np.ones(len(topic)), (np.arange(len(topic)), topic)), shape=shape)
-        cluster = sp.csr_matrix((np.ones(n), (np.arange(n), self.cluster)), shape=(n, k))
+            content = content @ indicator(topic, self.posterior.representative.n_topics)
+        cluster = indicator(self.cluster, k)
         fold = streams.generator(0, "explore.folds").permutation(n) % _FOLDS
         probability = np.zeros((n, k))
         for part in range(_FOLDS):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -215,11 +215,8 @@ class Fit(loop.RunResult):
 
         kinds = [table for table in self._shares.values() if len(table)]
         available = sorted({one for table in kinds for one in table["context"]})
-        if name is not None and name not in available:
-            raise ValueError(
-                f"there is no context {name!r} of numbers, dates or names; known: {', '.join(available) or 'none'}"
-            )
         if name is not None:
+            _check_context(name, available)
             kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
         if not kinds:
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
@@ -260,10 +257,8 @@ class Fit(loop.RunResult):
 
         by_name = {one.name: one for one in variables_of(self.description)}
         contexts = [contexts] if isinstance(contexts, str) else contexts
-        if missing := [name for name in contexts if name not in by_name]:
-            raise ValueError(
-                f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(by_name) or 'none'}"
-            )
+        for name in contexts:
+            _check_context(name, by_name)
         return self._add_names(effects(self.description, [by_name[name] for name in contexts]), cut)
 
     def report(
@@ -441,6 +436,12 @@ def _with_tables(run: Callable[_Parameters, loop.RunResult]) -> Callable[_Parame
 
 
 fit = _with_tables(loop.fit)
+
+
+def _check_context(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise ValueError(f"there is no context {name!r} of numbers, dates or names; known: {listed}")
 
 
 def _by_number(table: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages, storage
-from mc2core.base.records import delimiter_of
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.explore.clusters import cluster_tables
@@ -21,6 +19,7 @@ from mc2core.explore.describe import MAX_DOCUMENTS
 from mc2core.explore.description import Description
 from mc2core.explore.documents import titles_of
 from mc2core.explore.texts import texts_of
+from mc2core.explore.words import read_texts
 from mc2core.posterior import Posterior
 from mc2core.posterior.posterior import posterior_file
 
@@ -34,12 +33,6 @@ _ASKED = {
     "words": "Which word does not belong to the others?",
     "documents": "Which text does not belong to the others?",
 }
-_STYLE = """
-form { max-width: 50rem; margin: auto; padding: 1rem 1.2rem; }
-fieldset { border: 1px solid var(--line); border-radius: 8px; background: var(--panel); margin: 0 0 1rem; }
-label { display: block; padding: .25rem 0 .25rem 1.6rem; text-indent: -1.6rem; overflow-wrap: anywhere; }
-label:hover { background: var(--mark); }
-"""
 _NEAR = 0.01  # a document whose probability is at least this may belong to the cluster, so it is no intruder
 
 
@@ -107,8 +100,8 @@ def _form(sheet: str, questions: Sequence[dict[str, Any]]) -> str:
     introduction = "<p>One option in each question comes from another group. Choose it, also if you have to guess.</p>"
     save = '<p><button type="button" id="save">Save answers.csv</button> <span id="left" role="status"></span></p>'
     body = f'<form data-sheet="{sheet}"><h1>Which one does not belong?</h1>{introduction}{"".join(parts)}{save}</form>'
-    script = resources.files("mc2core.explore").joinpath("assets", "sheet.js").read_text(encoding="utf-8")
-    return pages.page("Which one does not belong?", body, _STYLE, [script])
+    style, script = (pages.asset("mc2core.explore", f"sheet.{kind}") for kind in ("css", "js"))
+    return pages.page("Which one does not belong?", body, style, [script])
 
 
 def _questions(description: Description, shown: Sequence[str], seed: int) -> list[dict[str, Any]]:
@@ -157,14 +150,7 @@ def score_sheet(fit: str | os.PathLike[str], answers: str | os.PathLike[str]) ->
     """
     from scipy.stats import binomtest
 
-    try:
-        table = pd.read_csv(
-            answers, sep=delimiter_of(Path(answers)), dtype=str, keep_default_na=False, encoding="utf-8-sig"
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{answers} is not a CSV in UTF-8: {error}") from error
-    if missing := [name for name in ("sheet", "question", "answer") if name not in table]:
-        raise ValueError(f"{answers} has no column {missing[0]!r}; it needs sheet, question and answer")
+    table = read_texts(answers, ("sheet", "question", "answer"), "sheet, question and answer")
     sheets = table["sheet"].unique().tolist()
     if len(sheets) != 1 or not sheets[0].isalnum() or not _key(fit, sheets[0]).is_file():
         raise ValueError(

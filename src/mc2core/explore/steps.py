@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus.building.cells import parse_date
+from mc2core.corpus.row_blocks import indicator
 from mc2core.explore.variables import Variable
 
 N_BINS = 20
@@ -32,11 +33,11 @@ def steps_of(variable: Variable) -> tuple[sp.csr_matrix, dict[str, Any]]:
         return sp.csr_matrix((len(variable.values), 0)), {}
     periods = periods_of(values) if variable.is_date else []
     bounds = np.array([_start(one) for one in [*periods, periods[-1] + 1]]) if periods else bounds_of(values)
-    steps = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
-    shape = (len(variable.values), len(bounds) - 1)
-    into = sp.csr_matrix((np.ones(len(observed)), (observed, steps)), shape=shape)
+    steps = np.full(len(variable.values), -1)
+    steps[observed] = np.searchsorted(bounds - _MOMENT * bool(periods), values, side="right") - 1
     shown: list[Any] = [*periods] or [None] * (len(bounds) - 1)
-    return into, {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
+    columns = {"start": bounds[:-1], "end": bounds[1:], "period": np.array(shown, dtype=object)}
+    return indicator(steps, len(bounds) - 1), columns
 
 
 def bounds_of(values: np.ndarray) -> np.ndarray:
@@ -65,11 +66,9 @@ def periods_of(dates: np.ndarray) -> list[pd.Period]:
         begin, end = pd.Period(_day_of(first), freq=unit), pd.Period(_day_of(last), freq=unit)
         if unit in years:  # decades begin with a round year
             begin = pd.Period(year=max(begin.year // (n := int(unit[:-1])) * n, 1), freq=unit)
-        several = [begin]
-        while several[-1] + 1 <= end and len(several) <= MAX_PERIODS:
-            several.append(several[-1] + 1)
-        if len(several) <= MAX_PERIODS:
-            return several
+        periods = pd.period_range(begin, end, freq=unit)
+        if len(periods) <= MAX_PERIODS:
+            return list(periods)
     return []
 
 

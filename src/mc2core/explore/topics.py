@@ -10,21 +10,18 @@ import scipy.sparse as sp
 
 from mc2core.explore import numbers as of_numbers
 from mc2core.explore.agreement import found_topics
-from mc2core.explore.associations import Associations
-from mc2core.explore.clusters import with_trends
+from mc2core.explore.clusters import values_of, with_trends
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.documents import flattened
 from mc2core.explore.variables import LABEL, variables_of
-from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, often_enough, top_of
+from mc2core.explore.words import N_SHOWN, Emitted, Top, names_table, of_words, tops_of
 from mc2core.posterior import Posterior
 
 MIN_TOPIC_SHARE = 0.01
 """Smallest share of a cluster's tokens at which a topic counts as used by the cluster."""
 N_DOCUMENTS = 10
 """Number of typical documents per topic."""
-N_VALUES = 10
-"""Number of the most frequent values, and of the most relevant values, per context and topic in the tables."""
 MAX_ON_MAP = 200
 """Largest number of topics on the map of topics."""
 _NEIGHBOURS = 8  # perplexity of t-SNE
@@ -126,12 +123,7 @@ def _of_words(description: Description, tokens: np.ndarray, seed: int) -> Emitte
 
 
 def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
-    tops = []
-    for start in range(0, len(tokens), _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, len(tokens)))
-        for topic, p in zip(block, description.topic_words(block), strict=True):
-            tops.append(top_of(p, description.word_share, often_enough(p * tokens[topic])))
-    return tops
+    return tops_of(description.posterior.representative.words_of, tokens, description.word_share)
 
 
 def _uses(description: Description) -> pd.DataFrame:
@@ -181,7 +173,7 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
     tokens = sp.csr_matrix(description.document_topics.T)
     of_topic = np.asarray(tokens.sum(axis=1)).ravel()
     length = np.asarray(tokens.sum(axis=0)).ravel()
-    used, associations = np.flatnonzero(of_topic > 0), description.once(Associations)
+    used = np.flatnonzero(of_topic > 0)
     for variable in variables_of(description):
         if variable.is_number:
             observed = np.flatnonzero(~np.isnan(variable.values))
@@ -196,14 +188,7 @@ def _of_contexts(description: Description) -> dict[str, pd.DataFrame]:
         elif variable.role != LABEL:
             has = sp.csr_matrix(variable.values > 0, dtype=np.float64)
             counts, base = sp.csr_matrix(tokens @ has), np.asarray(length @ has).ravel() / max(length.sum(), 1e-300)
-            for topic in used:
-                part = counts[[topic]].toarray().ravel()
-                top = top_of(part / of_topic[topic], np.where(base > 0, base, 1.0), part > 0, N_VALUES)
-                notable = associations.is_notable("topic", int(topic), variable.name, top.column, top.lift)
-                for i, column in enumerate(top.column):
-                    places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
-                    shown = part[column], top.probability[i], top.lift[i], *places, bool(notable[i])
-                    values.append((topic + 1, variable.name, variable.names[column], *shown))
+            values += list(values_of(description, "topic", variable, counts, of_topic, base))
     columns = ["topic", "context", "value", "tokens", "share", "lift", "by_share", "by_relevance", "is_notable"]
     spread = ["topic", "context", "tokens", "lower_quarter", "median", "upper_quarter"]
     return {
@@ -228,6 +213,7 @@ def topic_map(description: Description, seed: int = 0) -> np.ndarray:
         features = of_numbers.standing(description)[chosen]
     else:
         blocks = (chosen[i : i + _BLOCK] for i in range(0, len(chosen), _BLOCK))
-        features = np.vstack([np.sqrt(description.topic_words(block)) for block in blocks])
+        words_of = description.posterior.representative.words_of
+        features = np.vstack([np.sqrt(words_of(block)) for block in blocks])
     positions[chosen] = flattened(features, _NEIGHBOURS, seed)
     return positions

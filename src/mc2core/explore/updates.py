@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.alignment import reindex_to_schema, schema_of
 from mc2core.explore.clusters import names_of
 from mc2core.posterior import Posterior
 
@@ -25,7 +26,8 @@ def changed_clusters(before: Posterior, after: Posterior, new: Corpus) -> pd.Dat
     cuts = ["all" if one.hierarchy is None else one.hierarchy.recommended for one in (before, after)]
     names = names_of(after, new, nobody, cuts[1])[: len(all_of_them)]
     if before.vocabulary == after.vocabulary[: before.n_words]:
-        names[:n_old] = names_of(before, _in_columns_of(before, new), nobody, cuts[0])[:n_old]
+        in_old_columns, _ = reindex_to_schema(Corpus, new, schema_of(before))
+        names[:n_old] = names_of(before, in_old_columns, nobody, cuts[0])[:n_old]
     return pd.DataFrame(
         {
             "cluster": np.arange(1, len(all_of_them) + 1),
@@ -63,10 +65,3 @@ def added_documents(after: Posterior, new: Corpus, clusters: pd.DataFrame) -> pd
             table |= {"second": second + 1, "second_probability": shares[rows, second].round(4)}
     metadata = new.documents.add_prefix("document_").reset_index(drop=True)
     return pd.DataFrame(table).join(metadata)
-
-
-def _in_columns_of(posterior: Posterior, corpus: Corpus) -> Corpus:
-    """Return the documents of ``corpus`` with the vocabulary and contexts of ``posterior``."""
-    from mc2core.corpus.alignment import reindex_to_schema, schema_of
-
-    return reindex_to_schema(Corpus, corpus, schema_of(posterior))[0]

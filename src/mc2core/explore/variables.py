@@ -12,6 +12,8 @@ import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.cells import parse_date
+from mc2core.corpus.checks import count_labels
+from mc2core.corpus.row_blocks import indicator
 from mc2core.explore.description import Description
 
 MAX_KINDS = 200
@@ -105,9 +107,8 @@ def _of_column(name: str, column: pd.Series) -> Variable | None:
     kinds = np.unique(filled)
     if not 1 < len(kinds) <= min(MAX_KINDS, len(column) / 2) or filled.str.len().max() > LONGEST:
         return None
-    rows, columns = np.flatnonzero(text != ""), np.searchsorted(kinds, filled)
-    table = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(column), len(kinds)))
-    return Variable(name, KEPT, table, kinds.tolist())
+    kind = np.where(text != "", np.searchsorted(kinds, text), -1)
+    return Variable(name, KEPT, indicator(kind, len(kinds)), kinds.tolist())
 
 
 def context_names(corpus: Corpus, name: str) -> list[str]:
@@ -126,9 +127,7 @@ def own_unit(corpus: Corpus, name: str) -> np.ndarray:
 
 def label_names(corpus: Corpus) -> list[str]:
     """Return the names of the labels, or their numbers from 1 if they have no names."""
-    labels: Any = corpus.labels
-    n = labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
-    return corpus.label_names or [str(label + 1) for label in range(n)]
+    return corpus.label_names or [str(label + 1) for label in range(count_labels(corpus.labels))]
 
 
 def labels_table(corpus: Corpus) -> sp.csr_matrix:
@@ -136,6 +135,4 @@ def labels_table(corpus: Corpus) -> sp.csr_matrix:
     labels: Any = corpus.labels
     if sp.issparse(labels):
         return sp.csr_matrix(labels)
-    labelled = np.flatnonzero(labels >= 0)
-    shape = (len(labels), len(label_names(corpus)))
-    return sp.csr_matrix((np.ones(len(labelled)), (labelled, labels[labelled])), shape)
+    return indicator(labels, len(label_names(corpus)))

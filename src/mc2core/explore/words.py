@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ MIN_TOKENS = 5
 """Smallest expected number of tokens of a word at which its lift is reliable."""
 NAMED = ("cluster", "topic")
 """The parts of a fit that have names."""
+
+_BLOCK = 64  # number of word distributions that are computed together
 
 Names = Mapping[str, Mapping[int, str]]
 """Names given by the user, by kind ("cluster" or "topic") and by number in the tables."""
@@ -134,9 +136,23 @@ def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: i
     return Top(columns[chosen], p[chosen], lift[chosen], place_p[chosen], place_relevance[chosen])
 
 
-def join_names(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
-    """Return the ``n`` names with the lowest ranks ``places``, separated by spaces."""
-    order = np.argsort(places)[:n]
+def tops_of(words: Callable[[np.ndarray], np.ndarray], tokens: np.ndarray, base: np.ndarray) -> list[Top]:
+    """Return the top words of each of n word distributions.
+
+    ``words`` returns the distributions of some row numbers. ``tokens`` (n,) are the expected numbers of tokens, and
+    ``base`` (V,) is the share of each word in all documents.
+    """
+    tops = []
+    for start in range(0, len(tokens), _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, len(tokens)))
+        for row, probability in zip(rows, words(rows), strict=True):
+            tops.append(top_of(probability, base, often_enough(probability * tokens[row])))
+    return tops
+
+
+def join_names(names: Sequence[str], top: Top, places: np.ndarray) -> str:
+    """Return the N_SHOWN names with the lowest ranks ``places``, separated by spaces."""
+    order = np.argsort(places)[:N_SHOWN]
     return " ".join(names[top.column[one]] for one in order)
 
 
@@ -239,12 +255,7 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
     Raises ValueError, with the line, if "of" is not in NAMED, if a number or name is invalid, or if rows contradict
     each other.
     """
-    try:
-        table = pd.read_csv(path, sep=delimiter_of(Path(path)), dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a CSV in UTF-8: {error}") from error
-    if missing := [name for name in ("of", "number", "name") if name not in table]:
-        raise ValueError(f"{path} has no column {missing[0]!r}; it needs of, number and name, as in names.csv")
+    table = read_texts(path, ("of", "number", "name"), "of, number and name, as in names.csv")
     table["name"] = table["name"].str.split().str.join(" ")
     names: dict[str, dict[int, str]] = {kind: {} for kind in NAMED}
     for line, (kind, number, name) in enumerate(table[["of", "number", "name"]].itertuples(index=False), start=2):
@@ -258,6 +269,20 @@ def read_names(path: str | os.PathLike[str]) -> pd.DataFrame:
         if names[kind].setdefault(int(number), name) != name:
             raise ValueError(f"{where}: {kind} {number} has another name above")
     return table.assign(number=table["number"].astype(int))
+
+
+def read_texts(path: str | os.PathLike[str], columns: Sequence[str], needed: str) -> pd.DataFrame:
+    """Read a CSV with texts in all columns. Raises ValueError if it is damaged or lacks one of ``columns``.
+
+    ``needed`` lists the columns in the message.
+    """
+    try:
+        table = pd.read_csv(path, sep=delimiter_of(Path(path)), dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a CSV in UTF-8: {error}") from error
+    if missing := [name for name in columns if name not in table]:
+        raise ValueError(f"{path} has no column {missing[0]!r}; it needs {needed}")
+    return table
 
 
 def check_names(names: Names, most: Mapping[str, int]) -> None:

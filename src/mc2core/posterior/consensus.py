@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
+from mc2core.corpus.row_blocks import indicator
 
 MAX_CELLS = 1 << 28
 """Largest number of cells (4 bytes each) of the table of the clusters of all samples by the clusters of the first
@@ -84,7 +85,7 @@ def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: i
     members = _members(clusterings)
     rows = np.flatnonzero(cluster >= 0)
     at = rows, cluster[rows]
-    one_hot = sp.csr_matrix((np.ones(len(rows)), at), shape=(len(cluster), n_clusters))
+    one_hot = indicator(cluster, n_clusters)
     together = (members @ (members.T @ one_hot)).toarray() / len(clusterings)
     together[at] -= 1.0
     n_others = np.tile(_sizes(one_hot), (len(cluster), 1))
@@ -103,14 +104,14 @@ def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
     return {name: float(np.mean([measure(*pair) for pair in pairs])) for name, measure in measures.items()}
 
 
-def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
-    """Return the central interval of whole numbers that contains at least the given share of ``values``."""
-    tail = (1.0 - share) / 2.0
+def interval(values: Sequence[float]) -> tuple[int, int]:
+    """Return the central interval of whole numbers that contains at least 90 % of ``values``."""
+    tail = (1.0 - 0.9) / 2.0
     return int(np.quantile(values, tail, method="lower")), int(np.quantile(values, 1.0 - tail, method="higher"))
 
 
-def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
-    """Return the smallest number of clusters that together contain at least the given share of the documents.
+def n_main(cluster: np.ndarray) -> int:
+    """Return the smallest number of clusters that together contain at least the share MAIN of the documents.
 
     ``cluster`` (J,) is the cluster of each document.
 
@@ -118,7 +119,7 @@ def n_main(cluster: np.ndarray, share: float = MAIN) -> int:
     2
     """
     sizes = np.sort(np.bincount(cluster[cluster >= 0]))[::-1]
-    return int(np.searchsorted(np.cumsum(sizes), round(share * sizes.sum(), 6))) + 1 if sizes.size else 0
+    return int(np.searchsorted(np.cumsum(sizes), round(MAIN * sizes.sum(), 6))) + 1 if sizes.size else 0
 
 
 def in_samples(bounds: Sequence[int]) -> str:

@@ -24,6 +24,7 @@ from mc2core.base.progress import Work, work
 from mc2core.compute.kernels import inner_kernel, kernel
 from mc2core.compute.special import log, log_gamma
 from mc2core.corpus import Corpus, matching
+from mc2core.corpus.row_blocks import indicator
 from mc2core.families import DirichletCategorical
 from mc2core.families.contents import relative_densities
 from mc2core.families.kernels import add_statistics, log_predictive
@@ -231,10 +232,8 @@ class Workspace:
                 counts.sum_duplicates()
                 counts.eliminate_zeros()
                 of_block = StackedContexts(matching.in_units(some, numbers, posterior.units), numbers)
-                fitted = np.flatnonzero(start[rows] >= 0)
-                one_hot = np.ones(len(fitted)), (start[rows][fitted], fitted)
-                members = sp.csr_matrix(one_hot, shape=(n_clusters, len(rows)))
-                table += sp.csr_matrix(members @ counts).toarray().T
+                members = indicator(start[rows], n_clusters)
+                table += sp.csr_matrix(members.T @ counts).toarray().T
                 of_block.add_statistics(start[rows], natural)
                 products += float(np.minimum(counts.data, _SMALL_COUNT).sum()) + 32.0 * of_block.statistics.nnz
                 if stored_counts is not None:

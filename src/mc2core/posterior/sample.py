@@ -150,7 +150,12 @@ class Sample:
     def word_given_topic(self) -> np.ndarray:
         """Word distribution of each topic, (M, V) float64. Raises ValueError if topics emit observations."""
         self.need_words()
-        counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
+        return self.words_of(slice(None))
+
+    def words_of(self, topics: Any) -> np.ndarray:
+        """Return the word distributions of ``topics`` (row numbers, or a slice), (n, V) float64."""
+        table = self.topic_words[topics]
+        counts = table.toarray() if sp.issparse(table) else np.asarray(table)
         counts = counts + np.float64(self.topic_word_prior)
         return counts / counts.sum(axis=1, keepdims=True)
 

@@ -96,3 +96,10 @@ def test_a_count_that_is_none_is_named_wherever_it_is(monkeypatch):
     content.data[10] = 0.5
     with pytest.raises(ValueError, match=r"content: row 3, column 1 holds 0\.5"):
         Corpus(content)
+
+
+def test_rows_without_a_label_are_empty():
+    labels = np.array([2, -1, 0, 2], np.int32)
+    found = row_blocks.indicator(labels, 4)
+    assert found.has_canonical_format
+    assert (found.toarray() == np.where(labels[:, None] < 0, 0.0, np.eye(4)[labels])).all()
