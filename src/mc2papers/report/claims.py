@@ -138,6 +138,7 @@ def mean_of(
     is_difference: bool = False,
     size: float = 0.0,
     claimed: float = 0.0,
+    shown_as: Callable[[Any], np.ndarray] = np.asarray,
 ) -> Statistic:
     """Return the mean of values over repeats, with Student's t interval, which must be ``above`` or ``below`` a bound.
 
@@ -147,23 +148,27 @@ def mean_of(
     over : name of the repeats, in the plural
     is_difference : whether the mean is shown with its sign
     size, claimed : see :class:`Statistic`
+    shown_as : transforms the mean and the interval before they are shown and compared with the bound
     """
     values = np.asarray(values, np.float64)
-    sign = "+" if is_difference else ""
-    statistic = _bound_mean(name, values, np.asarray, above=above, below=below, digits=digits, over=over, sign=sign)
-    return replace(statistic, size=size, claimed=claimed)
+    mean, reach, n = float(values.mean()), np.nan, len(values)
+    if n > 1:
+        from scipy import stats  # half a second to load, and every job imports this module
+
+        reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    middle, least, most = (float(one) for one in shown_as([mean, mean - reach, mean + reach]))
+    form = f"{'+' if is_difference else ''},.{digits}f"
+    said_mean, low, high = (f"{round(one, digits) + 0.0:{form}}" for one in (middle, least, most))  # + 0.0: no "-0.0"
+    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one {over.removesuffix('s')}, {NO_INTERVAL}"
+    text = f"{name} {said_mean} ({interval})"
+    if below is not None:
+        return Statistic(below - most, below - least, text, size, claimed, lead=below - middle)
+    if above is None:
+        raise ValueError(f"{name}: a bound is needed, above or below")
+    return Statistic(least - above, most - above, text, size, claimed, lead=middle - above)
 
 
-def ratio_of(
-    name: str,
-    ratios: Any,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    digits: int,
-    over: str = "seeds",
-    size: float = 0.0,
-) -> Statistic:
+def ratio_of(name: str, ratios: Any, *, over: str = "seeds", **settings: Any) -> Statistic:
     """Return the geometric mean of ratios, such as ratios of times, which must be ``above`` or ``below`` a bound.
 
     The interval is Student's t interval of the logs, because an interval of the ratios could include values below 0.
@@ -172,72 +177,27 @@ def ratio_of(
     ----------
     ratios : (n,) positive float, one per repeat; NaN if a method never reaches the result. NaN counts as 1 or, if a
         ratio is less than 1, as the smallest ratio. If all ratios are NaN, no ratio is shown.
-    over : name of the repeats, in the plural
-    size : see :class:`Statistic`
+    over, settings : see :func:`mean_of`
     """
     ratios = np.asarray(ratios, np.float64)
     n_never, n = int(np.isnan(ratios).sum()), len(ratios)
-    ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
-    ratio = _bound_mean(name, np.log(ratios), np.exp, above=above, below=below, digits=digits, over=over)
-    ratio = replace(ratio, size=size)
-    if not n_never:
-        return ratio
     if n_never == n:
         return Statistic(-1.0, -1.0, f"none of the {n} {over} reaches the required level")
-    return replace(
-        ratio, said=f"{ratio.said}; {n_never} of the {n} {over} never reach the required level and count as not faster"
-    )
+    ratios = np.where(np.isnan(ratios), np.fmin.reduce(ratios, initial=1.0), ratios)
+    ratio = mean_of(name, np.log(ratios), over=over, shown_as=np.exp, **settings)
+    never = f"; {n_never} of the {n} {over} never reach the required level and count as not faster"
+    return replace(ratio, said=f"{ratio.said}{never}") if n_never else ratio
 
 
-def _bound_mean(
-    name: str,
-    values: np.ndarray,
-    shown_as: Callable[[Any], np.ndarray],
-    *,
-    above: float | None,
-    below: float | None,
-    digits: int,
-    over: str,
-    sign: str = "",
-) -> Statistic:
-    """Return the mean of ``values`` with Student's t interval.
+def difference(first: pd.Series, second: pd.Series, *, name: str = "difference", **settings: Any) -> Statistic:
+    """Return the mean of ``first`` minus ``second``, paired by seed (the index). Raises ValueError without a pair.
 
-    ``shown_as`` transforms the mean and the interval before they are shown and compared with the bound.
+    settings : see :func:`mean_of`
     """
-    mean, reach, n = float(values.mean()), np.nan, len(values)
-    if n > 1:
-        from scipy import stats  # half a second to load, and every job imports this module
-
-        reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
-    ends = [float(one) for one in shown_as([mean, mean - reach, mean + reach])]
-    said_mean, low, high = (f"{round(one, digits) + 0.0:{sign},.{digits}f}" for one in ends)  # + 0.0: no "-0.0"
-    interval = f"{LEVEL:.0%} {low} to {high}, {n} {over}" if n > 1 else f"one {over.removesuffix('s')}, {NO_INTERVAL}"
-    text = f"{name} {said_mean} ({interval})"
-    if below is not None:
-        return Statistic(below - ends[2], below - ends[1], text, lead=below - ends[0])
-    if above is None:
-        raise ValueError(f"{name}: a bound is needed, above or below")
-    return Statistic(ends[1] - above, ends[2] - above, text, lead=ends[0] - above)
-
-
-def difference(
-    first: pd.Series,
-    second: pd.Series,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    digits: int,
-    over: str = "seeds",
-    name: str = "difference",
-    size: float = 0.0,
-    claimed: float = 0.0,
-) -> Statistic:
-    """Return the mean of ``first`` minus ``second``, paired by seed (the index). Raises ValueError without a pair."""
     paired = (first - second).dropna()
     if paired.empty:
-        raise ValueError(f"{name}: the two sides have none of the {over} in common")
-    settings: dict[str, Any] = {"digits": digits, "over": over, "is_difference": True, "size": size, "claimed": claimed}
-    return mean_of(name, paired, above=above, below=below, **settings)
+        raise ValueError(f"{name}: the two sides have none of the {settings.get('over', 'seeds')} in common")
+    return mean_of(name, paired, is_difference=True, **settings)
 
 
 def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0) -> Statistic:
@@ -246,8 +206,8 @@ def change(first: pd.Series, second: pd.Series, name: str, claimed: float = 0.0)
     claimed : decrease that the paper prints, in per cent
     """
     per_cent = (100 * (first / second - 1)).dropna()
-    settings: dict[str, Any] = {"digits": 1, "is_difference": True, "size": 100 * GAIN, "claimed": claimed}
-    return mean_of(f"change of perplexity in %, {name},", per_cent, below=0, **settings)
+    name = f"change of perplexity in %, {name},"
+    return mean_of(name, per_cent, below=0, digits=1, is_difference=True, size=100 * GAIN, claimed=claimed)
 
 
 def of_order(times: float) -> float:
@@ -345,13 +305,12 @@ def untestable(dataset: str, text: str, reason: str, numbers: str = "", whose: s
 
 def under(choice: str, claims: Sequence[Claim], of: str, size: str = "", limits: str = "") -> list[Claim]:
     """Return claims of the target ``of`` that are judged by fits with a choice that the paper does not print."""
-    fields: dict[str, Any] = {"whose": OPEN, "of": of, "size": size, "limits": limits}
-    return [
-        replace(
-            one, text=f"{choice}: {one.text}", reason=f"{one.reason}; {AGREES}" if one.agrees else one.reason, **fields
-        )
-        for one in claims
-    ]
+    judged = []
+    for one in claims:
+        reason = f"{one.reason}; {AGREES}" if one.agrees else one.reason
+        text = f"{choice}: {one.text}"
+        judged.append(replace(one, text=text, reason=reason, whose=OPEN, of=of, size=size, limits=limits))
+    return judged
 
 
 def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
@@ -361,14 +320,15 @@ def not_run(dataset: str, text: str, reason: str, numbers: str = "") -> Claim:
 
 def unless(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
     """Return the claim; if it is supported and ``reason`` is not "", its verdict becomes ``verdict``."""
-    if claim.verdict not in (REPRODUCED, SMALLER) or not reason:
-        return claim
-    return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
+    return undecided(claim, reason, verdict, (REPRODUCED, SMALLER))
 
 
-def undecided(claim: Claim, reason: str, verdict: str = NOT_TESTABLE) -> Claim:
-    """Return the claim; if an interval has decided it and ``reason`` is not "", its verdict becomes ``verdict``."""
-    if claim.verdict not in _JUDGED or not reason:
+def undecided(claim: Claim, reason: str, verdict: str = NOT_TESTABLE, among: Sequence[str] = _JUDGED) -> Claim:
+    """Return the claim; if its verdict is in ``among`` and ``reason`` is not "", its verdict becomes ``verdict``.
+
+    By default, this holds for all verdicts by an interval.
+    """
+    if claim.verdict not in among or not reason:
         return claim
     return replace(claim, verdict=verdict, reason=f"{reason}; {claim.reason}")
 
@@ -378,9 +338,8 @@ def too_few(claim: Claim, number: float, what: str) -> Claim:
 
     number, what : number of documents and their description, such as 5 and "documents with a context"
     """
-    return undecided(
-        claim, f"there are {number:,.0f} {what}, fewer than the required {FEWEST}" if number < FEWEST else ""
-    )
+    why = f"there are {number:,.0f} {what}, fewer than the required {FEWEST}"
+    return undecided(claim, why if number < FEWEST else "")
 
 
 def degenerate(clusters: Any, documents: float, name: str) -> str:
@@ -402,10 +361,9 @@ def timed_alone(claim: Claim, cores: float) -> Claim:
 
     cores : result of :meth:`mc2papers.other_work.OtherWork.cores`
     """
-    if cores <= OTHER_CORES or claim.verdict not in {*_JUDGED} - {INCONCLUSIVE}:
-        return claim
     meanwhile = "while other work may have run" if np.isnan(cores) else f"while other work took {cores:.1f} cores"
-    return replace(claim, verdict=INCONCLUSIVE, reason=f"timed {meanwhile}; {claim.reason}")
+    among = [one for one in _JUDGED if one != INCONCLUSIVE]
+    return undecided(claim, "" if cores <= OTHER_CORES else f"timed {meanwhile}", INCONCLUSIVE, among)
 
 
 def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
@@ -418,10 +376,8 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
     result = []
     for claim in claims:
         if claim.dataset not in data:
-            hint = nearest(claim.dataset, data)
-            raise ValueError(
-                f"the claim {claim.text!r} is on {claim.dataset!r}, but its target has no dataset of this name{hint}"
-            )
+            lack = f"its target has no dataset of this name{nearest(claim.dataset, data)}"
+            raise ValueError(f"the claim {claim.text!r} is on {claim.dataset!r}, but {lack}")
         of = data[claim.dataset]
         if of.per_class < FEWEST_PER_CLUSTER:
             why = f"there are {of.per_class:.1f} documents per class, fewer than the required {FEWEST_PER_CLUSTER}"
@@ -429,9 +385,8 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
         if claim.verdict in _JUDGED:
             if of.owner and claim.favours in (of.owner, ANY_SIMULATOR):
                 why = f"the data were drawn from {of.owner}, which the claim favours"
-                if claim.favours == ANY_SIMULATOR:
-                    why = "the simulator determines the claimed effect"
-                claim = replace(claim, verdict=NOT_TESTABLE, reason=f"{why}; {claim.reason}")
+                is_any = claim.favours == ANY_SIMULATOR
+                claim = undecided(claim, "the simulator determines the claimed effect" if is_any else why)
             elif not of.is_papers or claim.whose == OURS:
                 claim = replace(claim, verdict=_ELSEWHERE.get(claim.verdict, claim.verdict))
         size, limits = (claim.size, claim.limits) if claim.size else (of.size, of.limits)
@@ -441,11 +396,7 @@ def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """Return a table with one row per claim and the columns COLUMNS, from the result of :func:`on_data`."""
-    rows = [
-        (one.dataset, one.data, one.size, one.limits, one.whose, one.text, one.verdict, one.numbers, one.reason)
-        for one in claims
-    ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(map(vars, claims)).rename(columns={"text": "claim"}).reindex(columns=COLUMNS)
 
 
 def write_claims(path: str | os.PathLike[str], target: str, claims: Sequence[Claim]) -> None:
