@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +81,8 @@ def agreement_table(
     keys = ["dataset", "documents", "classes", "method", "contexts"]
     table = []
     for key, part in rows.groupby(keys, sort=False):
-        row = dict(zip(keys, key, strict=True)) | {
-            "clusterings": len(part),
-            "not_converged": int(part["not_converged"].sum()),
-        }
+        row = dict(zip(keys, key, strict=True))
+        row |= {"clusterings": len(part), "not_converged": int(part["not_converged"].sum())}
         for name in ("clusters", *MEASURES, "cpu_seconds"):
             row |= mean_and_sd(part[name], name)
         table.append(row)
@@ -137,35 +136,19 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             key: one.groupby("seed")[["documents", "clusters", *MEASURES]].mean()
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
+        compare = partial(_compare, dataset, by_method)
         for method, measure in product([one for one in _OURS if (one, "") in by_method], ("nmi", "ari")):
             text = f"the {MEASURES[measure]} of {method} is at least the {MEASURES[measure]} of K-means with K fixed"
-            judged.append(_compare(dataset, text, by_method, measure, (method, ""), (_RIVAL, "")))
+            judged.append(compare(text, measure, (method, ""), (_RIVAL, "")))
         if (_FIXED, "") in by_method:
-            judged += [
-                _compare(
-                    dataset,
-                    f"with K fixed, the ARI is at least the ARI of {rival}",
-                    by_method,
-                    "ari",
-                    (_FIXED, ""),
-                    (rival, ""),
-                )
-                for rival in _TOLD_RIVALS
-            ]
+            text = "with K fixed, the ARI is at least the ARI of"
+            judged += [compare(f"{text} {rival}", "ari", (_FIXED, ""), (rival, "")) for rival in _TOLD_RIVALS]
         if (_CUT, "") in by_method:
             judged += _of_cut(dataset, by_method, classes[dataset])
-        judged += [
-            _compare(
-                dataset,
-                f"the NMI of {method} is higher with {contexts} than without",
-                by_method,
-                "nmi",
-                (method, contexts),
-                (method, ""),
-            )
-            for method, contexts in by_method
-            if contexts
-        ]
+        for method, contexts in by_method:
+            if contexts:
+                text = f"the NMI of {method} is higher with {contexts} than without"
+                judged.append(compare(text, "nmi", (method, contexts), (method, "")))
         judged += _of_figure5(dataset, [one for one in scores if one["title"] == dataset])
     return judged
 
@@ -175,27 +158,23 @@ def _of_figure5(dataset: str, scores: Sequence[Mapping[str, Any]]) -> list[Claim
     from mc2papers.report import agreement
 
     chosen = [one for one in scores if one["method"] in ("MC2", *_FIGURE5)]
-    contexts = {"+".join(one["contexts"]) for one in chosen} - {""}
-    return [
-        replace(claim, of="icml2014_figure5")
-        for context in sorted(contexts)
-        for claim in agreement.claims(chosen, dataset, context)
-    ]
+    contexts = sorted({"+".join(one["contexts"]) for one in chosen} - {""})
+    judged = [claim for context in contexts for claim in agreement.claims(chosen, dataset, context)]
+    return [replace(claim, of="icml2014_figure5") for claim in judged]
 
 
 def _of_cut(dataset: str, by_method: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
     """Judge the three claims on the recommended cut: ARI with K fixed, ARI against GSDMM, and number of clusters."""
     cut = by_method[_CUT, ""]
-    ratio = cut["clusters"] / n_classes
-    bounds = [mean_of("clusters divided by classes", ratio, above=1.0 / _TIMES, digits=2)]
-    bounds += [mean_of("clusters divided by classes", ratio, below=_TIMES, digits=2)]
+    ratio = partial(mean_of, "clusters divided by classes", cut["clusters"] / n_classes, digits=2)
+    bounds = [ratio(above=1.0 / _TIMES), ratio(below=_TIMES)]
     text = (
         "with K inferred, the number of clusters of the recommended cut is within a factor of "
         f"{_TIMES:.0f} of the number of classes"
     )
     of_size = judge(dataset, text, bounds, f"{mean_sd(cut['clusters'], 1)} for {n_classes}", favours=MC2, whose=OURS)
     text = f"with K inferred, the ARI of the recommended cut is at least the ARI of {_FREE_RIVAL}"
-    of_free = _compare(dataset, text, by_method, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
+    of_free = _compare(dataset, by_method, text, "ari", (_CUT, ""), (_FREE_RIVAL, ""))
     text = (
         f"with K inferred, the ARI of the recommended cut is at least {_SHARE} times the ARI of the best rival with K "
         "fixed"
@@ -206,32 +185,29 @@ def _of_cut(dataset: str, by_method: Mapping[Any, pd.DataFrame], n_classes: int)
     best = max(rivals, key=lambda one: by_method[one, ""]["ari"].mean())
     first, second = cut["ari"], by_method[best, ""]["ari"]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
-    lead = difference(
-        first, _SHARE * second, above=0, digits=3, name=f"ARI minus {_SHARE} times the ARI of the best rival"
-    )
+    name = f"ARI minus {_SHARE} times the ARI of the best rival"
+    lead = difference(first, _SHARE * second, above=0, digits=3, name=name)
     return [judge(dataset, text, [lead], numbers, MC2, OURS), of_free, of_size]
 
 
 def _compare(
     dataset: str,
-    text: str,
     by_method: Mapping[Any, pd.DataFrame],
+    text: str,
     measure: str,
     one: tuple[str, str],
     other: tuple[str, str],
 ) -> Claim:
-    for method, contexts in (one, other):
-        if (method, contexts) not in by_method:
-            why = f"no fit of {method}{' with ' + contexts if contexts else ''}"
-            return unmet(dataset, text, why, whose=OURS)
+    """Judge whether ``one`` (method, contexts) has at least the measure of the ``other``."""
+    names = {key: " with ".join(filter(None, key)) for key in (one, other)}
+    if absent := [name for key, name in names.items() if key not in by_method]:
+        return unmet(dataset, text, f"no fit of {absent[0]}", whose=OURS)
     first, second = by_method[one][measure], by_method[other][measure]
     numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
     lead = difference(first, second, above=0, digits=3, name=f"difference of {MEASURES[measure]}")
     claim = judge(dataset, text, [lead], numbers, MC2, OURS)
-    ends = [
-        degenerate(by_method[key]["clusters"], by_method[key]["documents"].iloc[0], " with ".join(filter(None, key)))
-        for key in (one, other)
-    ]
+    fits = [(by_method[key], name) for key, name in names.items()]
+    ends = [degenerate(fit["clusters"], fit["documents"].iloc[0], name) for fit, name in fits]
     return undecided(claim, " and ".join(filter(None, ends)), UNMET)
 
 

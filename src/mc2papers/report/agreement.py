@@ -104,40 +104,34 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str, context: str = "ta
             for solution in solutions_with_agreement(fit)
         ]
     )
-    values: dict[Any, pd.DataFrame] = {
+    margins = " and ".join(f"{margin:g} in {MEASURES[measure]}" for measure, margin in WIDE.items())
+    bounds = {
+        BEST: dict.fromkeys(MEASURES, 0.0),
+        f"MC2 with contexts leads all other methods by a wide margin (at least {margins}, our thresholds)": WIDE,
+    }
+    rivals: dict[Any, pd.DataFrame] = {
         key: part.groupby("seed")[list(MEASURES)].mean()
         for key, part in table.groupby(["method", "contexts"], sort=False)
     }
-    rivals, judged = {key: one for key, one in values.items() if key != ours}, []
-    crowded = table[table["several"] & (table["clusters"] * FEWEST_PER_CLUSTER > table["documents"])]
-    no_rival = ""
+    values = rivals.pop(ours, None)
+    if values is None or not rivals:
+        lack = f"no fit of MC2 with {context}s" if values is None else "no other method"
+        return [unmet(dataset, text, lack) for text in bounds]
+    crowded, no_rival = table[table["several"] & (table["clusters"] * FEWEST_PER_CLUSTER > table["documents"])], ""
     if len(crowded):
         name, most, n = crowded.sort_values("clusters")[["method", "clusters", "documents"]].iloc[-1]
         no_rival = f"{name} has {most} clusters for {n} documents, so it does not count as a rival"
     own_fits = table[(table["method"] == ours[0]) & (table["contexts"] == context)]
-    why = degenerate(own_fits["clusters"], own_fits["documents"].max(), _name(*ours)) if len(own_fits) else ""
-    margins = " and ".join(f"{margin:g} in {MEASURES[measure]}" for measure, margin in WIDE.items())
-    for text, bounds in (
-        (BEST, dict.fromkeys(MEASURES, 0.0)),
-        (f"MC2 with contexts leads all other methods by a wide margin (at least {margins}, our thresholds)", WIDE),
-    ):
-        if ours not in values or not rivals:
-            judged.append(
-                unmet(dataset, text, f"no fit of MC2 with {context}s" if ours not in values else "no other method")
-            )
-            continue
+    why, judged = degenerate(own_fits["clusters"], own_fits["documents"].max(), _name(*ours)), []
+    for text, sizes in bounds.items():
         leads, numbers = [], []
-        for measure, margin in bounds.items():
-            label = MEASURES[measure]
-            means = values[ours][measure]
+        for measure, size in sizes.items():
+            label, means = MEASURES[measure], values[measure]
             best = max(rivals, key=lambda key: rivals[key][measure].mean())
             numbers.append(f"{label} {mean_sd(means, 3)} against {mean_sd(rivals[best][measure], 3)} of {_name(*best)}")
-            leads += [
-                difference(
-                    means, one[measure], above=0, digits=3, name=f"lead in {label} over {_name(*key)}", size=margin
-                )
-                for key, one in rivals.items()
-            ]
+            for key, one in rivals.items():
+                name = f"lead in {label} over {_name(*key)}"
+                leads.append(difference(means, one[measure], above=0, digits=3, name=name, size=size))
         claim = judge(dataset, text, leads, ", ".join(numbers), favours=ANY_SIMULATOR)
         judged.append(undecided(undecided(claim, no_rival), why, UNMET))
     return judged
@@ -184,8 +178,7 @@ def draw(points: pd.DataFrame) -> Figure:
     for shape in shapes:
         shape.set_color(palette.SOFT)
     figure.legend(handles=shapes, loc="outside upper center", ncols=len(shapes))
-    sources = set(points["source"]) - {"real"}
-    style.mark_source(figure, " and ".join(sorted(sources)))
+    style.mark_source(figure, " and ".join(sorted({*points["source"]} - {"real"})))
     return figure
 
 
