@@ -86,23 +86,20 @@ def read_curves(
         run = runs[path.parts[-3]]
         about, fit = sources[run["dataset"]], run["fit"]
         settings = settings_of(fit["model"], engine_of(fit["engine"])) | fit["settings"]
+        named = {
+            "dataset": about["title"],
+            "source": about["source"],
+            "documents": about["train_documents"],
+            "words": about["words"],
+            "method": run["method"],
+            "clusters": settings["n_clusters"] or MOST_CLUSTERS,
+            "bits": settings.get("bits", 0),
+            "seed": int(path.parts[-2]),
+        }
         trace = pd.read_csv(path, sep="\t")
-        named = pd.DataFrame(
-            {
-                "dataset": about["title"],
-                "source": about["source"],
-                "documents": about["train_documents"],
-                "words": about["words"],
-                "method": run["method"],
-                "clusters": settings["n_clusters"] or MOST_CLUSTERS,
-                "bits": settings.get("bits", 0),
-                "seed": int(path.parts[-2]),
-            },
-            index=trace.index,
-        )
-        named = named.join(trace[["iteration", "seconds", "vi_bits"]])
         moves = {name: trace.get(name, np.nan) for name in ("proposed", "accepted")}
-        parts.append(named.assign(in_use=trace["clusters"], **moves))
+        curve = trace[["iteration", "seconds", "vi_bits"]].assign(in_use=trace["clusters"], **moves)
+        parts.append(curve.assign(**named)[[*named, *curve]])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -149,11 +146,6 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _prefix(method: str) -> str:
-    """Return the beginning of claims on a method; "" for the method of the paper."""
-    return f"{method}: " if method != FASTEX else ""
-
-
 def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
     """Judge two claims on one method, over seeds.
 
@@ -167,15 +159,14 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     """
     here = fits[fits["dataset"] == dataset].set_index("seed")
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
-    name, whose = _prefix(method), PAPERS_OWN if method == FASTEX else OURS
+    name, whose = ("", PAPERS_OWN) if method == FASTEX else (f"{method}: ", OURS)
     quality, speed = (
         f"{name}the final VI is at most {WITHIN - 1:.0%} above the final VI of the baseline",
         f"{name}the final VI of the baseline is reached sooner, by about the printed factor",
     )
     if ours.empty or rival.empty:
-        return [
-            unmet(dataset, text, "no fit of the method or of the baseline", whose=whose) for text in (quality, speed)
-        ]
+        why = "no fit of the method or of the baseline"
+        return [unmet(dataset, text, why, whose=whose) for text in (quality, speed)]
     numbers = f"VI {mean_sd(ours['vi_bits'], 2)}, baseline {mean_sd(rival['vi_bits'], 2)} bits"
     one_cluster = int((rival["in_use"] == 1).sum())
     if one_cluster == len(rival) or not leaves_start(rival["first_vi_bits"].mean(), rival["vi_bits"].mean()):
@@ -188,15 +179,11 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     as_good = unless(as_good, ONE_CLUSTER if (ours["in_use"] == 1).all() else "", UNMET)
     reached = ours["speedup"]
     n_missing = int(reached.isna().sum())
-    said = (
-        f"{n_missing} of {len(ours)} fits do not reach the baseline's VI"
-        if n_missing
-        else f"{reached.mean():.1f} times"
-    )
-    sooner = ratio_of(
-        "time of the baseline divided by time of the method", reached, above=1, digits=1, size=of_order(times) - 1
-    )
-    return [as_good, judge(dataset, speed, [sooner], f"{said}; printed {times:g} times", whose=whose)]
+    lack = f"{n_missing} of {len(ours)} fits do not reach the baseline's VI"
+    said = f"{lack if n_missing else f'{reached.mean():.1f} times'}; printed {times:g} times"
+    name = "time of the baseline divided by time of the method"
+    sooner = ratio_of(name, reached, above=1, digits=1, size=of_order(times) - 1)
+    return [as_good, judge(dataset, speed, [sooner], said, whose=whose)]
 
 
 def moving(curves: pd.DataFrame) -> tuple[str, str]:
@@ -229,13 +216,9 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, why: str 
         return unmet(dataset, text, ONE_CLUSTER, numbers)
     if not leaves_start(here["first_vi_bits"].mean(), here["vi_bits"].mean()):
         return unmet(dataset, text, "the fits end no better than after their first sweep", numbers)
-    gains = [
-        difference(last[enough], last[bits] * WITHIN, below=0, digits=2, name=name)
-        for bits, name in (
-            (bits, f"final VI with {enough} bits minus {WITHIN} times the final VI with {bits} bits,")
-            for bits in longer
-        )
-    ]
+    name = f"final VI with {enough} bits minus {WITHIN} times the final VI with"
+    settings = {"below": 0, "digits": 2}
+    gains = [difference(last[enough], last[bits] * WITHIN, name=f"{name} {bits} bits,", **settings) for bits in longer]
     return judge(dataset, text, gains, numbers)
 
 
@@ -266,21 +249,14 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX, why: 
             rows.append({"seed": seed, "bits": bits, "level": level, **moves})
     wide = pd.DataFrame(rows).pivot(index="seed", columns="bits")
     level, ratio = wide["level"], wide["accepted"] / wide["proposed"]
-    sooner = difference(
-        level[many], level[few], below=0, digits=2, name=f"mean VI over time, {many} bits minus {few} bits,"
-    )
-    higher = difference(
-        ratio[many], ratio[few], above=0, digits=2, name=f"acceptance ratio, {many} bits minus {few} bits,"
-    )
-    numbers = (
-        f"{why}mean VI over time {level[many].mean():.2f} at {many} bits, {level[few].mean():.2f} at {few}",
-        f"{why}accepted share of proposed moves {ratio[many].mean():.2f} at {many} bits, {ratio[few].mean():.2f} at "
-        f"{few}",
-    )
+    which = f"{many} bits minus {few} bits,"
+    sooner = difference(level[many], level[few], below=0, digits=2, name=f"mean VI over time, {which}")
+    higher = difference(ratio[many], ratio[few], above=0, digits=2, name=f"acceptance ratio, {which}")
+    numbers = [
+        f"{why}{what} {one[many].mean():.2f} at {many} bits, {one[few].mean():.2f} at {few}"
+        for what, one in (("mean VI over time", level), ("accepted share of proposed moves", ratio))
+    ]
     return [judge(dataset, *one) for one in zip(texts, ([sooner], [higher]), numbers, strict=True)]
-
-
-# -- NIPS12 table 2 ------------------------------------------------------------------------------------------------
 
 
 def usual(rows: pd.DataFrame) -> pd.DataFrame:

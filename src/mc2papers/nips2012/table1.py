@@ -44,32 +44,33 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
     document moves, so the total is not comparable with the paper. The claims are then judged for PLAIN instead of
     FASTEX.
     """
-    table, claims = _speed_table(times, paper)
-    cores = float(times["other_cores"].max())
-    return table, [timed_alone(one, cores) for one in claims]
-
-
-def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
-    """Return the table, and the claims as if no other programs had run."""
     keys = ["part", "method", "clusters", "bits"]
     printed = paper.rename(columns={"microseconds_per_document": "paper_microseconds_per_document"})
-    printed = printed.assign(method=FASTEX)
-    means = times.groupby(["part", "method", "clusters", "bits"], sort=False)["microseconds_per_document"].mean()
-    table = means.reset_index().merge(printed, on=keys, how="left")
+    means = times.groupby(keys, sort=False)["microseconds_per_document"].mean()
+    table = means.reset_index().merge(printed.assign(method=FASTEX), on=keys, how="left")
     totals, method, why = times[times["part"] == TOTAL], FASTEX, ""
     hashed = totals[totals["method"] == method]
     if _idle(hashed) == set(hashed["bits"]) and (totals["method"] == PLAIN).any():
         method, why = PLAIN, f"with plain estimates, because with the published method {_NOTHING_MOVES}: "
         hashed = totals[totals["method"] == method]
-    wide = hashed.pivot(index="seed", columns=["bits", "clusters"], values="microseconds_per_document")
     least, most = (int(end(hashed["clusters"])) for end in (min, max))
+    claims = [
+        _judge_totals(hashed, least, most, why),
+        _judge_proposals(times, least, most, method, why),
+        _judge_standard(totals),
+    ]
+    cores = float(times["other_cores"].max())
+    return table, [timed_alone(one, cores) for one in claims]
+
+
+def _judge_totals(hashed: pd.DataFrame, least: int, most: int, why: str) -> Claim:
+    wide = hashed.pivot(index="seed", columns=["bits", "clusters"], values="microseconds_per_document")
     text = (
         f"the total time per document hardly grows from K = {least:,} to {most:,} (less than {ORDER:.1f} times, half "
         "an order of magnitude)"
     )
-    others = [_judge_proposals(times, least, most, method, why), _judge_standard(totals)]
     if least == most:
-        return table, [unmet(_ARTICLES, text, f"only K = {least:,} was timed"), *others]
+        return unmet(_ARTICLES, text, f"only K = {least:,} was timed")
     growth = {bits: wide[bits][most] / wide[bits][least] for bits in sorted(map(int, hashed["bits"].unique()))}
     numbers = f"{why}times " + ", ".join(f"{ratio.mean():.2f} at {bits} bits" for bits, ratio in growth.items())
     idle = _idle(hashed)
@@ -79,8 +80,8 @@ def _speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame
         if bits not in idle
     ]
     if not ratios:
-        return table, [unmet(_ARTICLES, text, _NOTHING_MOVES, numbers), *others]
-    return table, [judge(_ARTICLES, text, ratios, numbers), *others]
+        return unmet(_ARTICLES, text, _NOTHING_MOVES, numbers)
+    return judge(_ARTICLES, text, ratios, numbers)
 
 
 def _idle(hashed: pd.DataFrame) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,10 +24,7 @@ from mc2papers.nips2012.convergence import (
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim, under
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 DATASETS = ("w100", "w1000", "nips", "clinc")
 #: corpora of which the paper has no row, and the corpus of the paper whose claims are judged on them
@@ -118,15 +115,6 @@ def _build(files: Files, options: Options) -> Built:
     return Built(table, shown=format_speedup_table(table), claims=claims)
 
 
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    return {
-        "runs": {run: configuration.runs[run] for run in configuration.runs_of(name)},
-        "corpora": configuration.corpora_of(DATASETS),
-        "n_seeds": configuration.config["nips2012"]["seeds"],
-        "w1000_seeds": configuration.config["seeds"],
-    }
-
-
 def _caption(options: Options) -> str:
     corpora = options["corpora"]
     seeds, truth = counted(options["n_seeds"], "seed"), []
@@ -154,7 +142,7 @@ TARGET = Target(
     caption=_caption,
     inputs={"traces": "traces", "corpora": "corpora"},
     datasets=DATASETS,
-    options=_options,
+    options=options_of("runs", "corpora", n_seeds="nips2012.seeds", w1000_seeds="seeds"),
     notes=NOTES,
     has_paper=True,
     by_classes=True,

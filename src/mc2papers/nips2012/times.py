@@ -44,9 +44,8 @@ def _seconds_of_proposals(state: Any, repeats: int) -> float:
     seconds = []
     for repeat in range(1 + repeats):
         started = time.perf_counter()
-        propose_all(
-            streams.key(0, "timed proposals", repeat), state.documents, state.clusters, state.constants, proposed
-        )
+        key = streams.key(0, "timed proposals", repeat)
+        propose_all(key, state.documents, state.clusters, state.constants, proposed)
         seconds.append(time.perf_counter() - started)
     return float(np.median(seconds[1:]))
 
