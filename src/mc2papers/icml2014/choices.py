@@ -91,14 +91,8 @@ def draw_choices(axes: Sequence[Any], table: pd.DataFrame, panels: Sequence[Pane
         ax.axvline(table[panel.column].iloc[0], color=palette.SOFT, linewidth=0.7, linestyle=":", zorder=0)
         if panel.printed is not None:
             ax.axvline(panel.printed, color="black", linewidth=1.0, linestyle="--", zorder=0)
-            ax.annotate(
-                "published",
-                (panel.printed, 1.0),
-                xycoords=("data", "axes fraction"),
-                fontsize=7,
-                ha="center",
-                va="bottom",
-            )
+            at = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+            ax.annotate("published", (panel.printed, 1.0), fontsize=7, **at)
         if panel.is_log:
             ax.set_xscale("log")
             ax.minorticks_off()

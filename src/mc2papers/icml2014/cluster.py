@@ -12,6 +12,7 @@ from mc2core.posterior import Posterior, mixture
 from mc2papers.report import palette, style
 
 AUTHOR, YEAR = "author", "year"
+_LETTERS = 66  # maximum length of a title or of the words of a topic in the figure
 
 
 def describe(
@@ -49,14 +50,8 @@ def describe(
     share, words = model.topic_given_cluster[cluster], model.top_words(n_words)
     for rank, m in enumerate(np.argsort(-share, kind="stable")[:n_topics]):
         rows.append(("topic", rank + 1, " ".join(words[m]), float(share[m])))
-    rows.append(
-        (
-            "size",
-            1,
-            f"cluster of {len(members)} of the {corpus.n_documents:,} documents of the fit",
-            float(len(members)),
-        )
-    )
+    size = f"cluster of {len(members)} of the {corpus.n_documents:,} documents of the fit"
+    rows.append(("size", 1, size, float(len(members))))
     return pd.DataFrame(rows, columns=["part", "rank", "text", "value"])
 
 
@@ -84,23 +79,17 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     right.set_axis_off()
     right.set(xlim=(0, 1), ylim=(-n_lines, 0))
     right.set_title(parts["size"]["text"][0], loc="left")
-    line = -0.5
-    right.text(0.0, line, "Most typical papers", weight="bold", va="center")
-    for text, year in zip(parts["document"]["text"], parts["document"]["value"], strict=True):
-        line -= 1.0
-        right.text(0.0, line, f"{year:.0f}" if year else "", va="center", fontsize=8, color=palette.SOFT)
-        right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
-    line -= 1.5
-    right.text(
-        0.0, line, "Topics: their share of the cluster's words, and their likeliest words", weight="bold", va="center"
-    )
-    for text, share in zip(parts["topic"]["text"], parts["topic"]["value"], strict=True):
-        line -= 1.2
-        right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=palette.SOFT)
-        right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
+    line, about_topics = 1.0, "Topics: their share of the cluster's words, and their likeliest words"
+    for heading, part, step, form in (
+        ("Most typical papers", "document", 1.0, lambda year: f"{year:.0f}" if year else ""),
+        (about_topics, "topic", 1.2, "{:.0%}".format),
+    ):
+        line -= 1.5
+        right.text(0.0, line, heading, weight="bold", va="center")
+        for text, value in zip(parts[part]["text"], parts[part]["value"], strict=True):
+            line -= step
+            right.text(0.0, line, form(value), va="center", fontsize=8, color=palette.SOFT)
+            shortened = text if len(text) <= _LETTERS else text[: _LETTERS - 1].rstrip() + "…"
+            right.text(0.08, line, shortened, va="center", fontsize=8)
     style.mark_source(figure, source)
     return figure
-
-
-def _shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -127,9 +127,8 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
         f"{SEPARATED:.0%}); from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance; "
         f"{of_classes:.0%} are of the same class"
     )
-    share = mean_of(
-        "share of neighbours in the same cluster", list(means.values()), above=SEPARATED, digits=2, over="fits"
-    )
+    name = "share of neighbours in the same cluster"
+    share = mean_of(name, list(means.values()), above=SEPARATED, digits=2, over="fits")
     claim = judge(dataset, text, [share], numbers, favours=MC2)
     if claim.verdict != REPRODUCED and of_classes < SEPARATED:
         why = f"the map does not even separate the true classes ({of_classes:.0%} of neighbours in the same class)"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from mc2papers.report.captions import counted
-from mc2papers.targets import Built, Files, Options, Target
-
-if TYPE_CHECKING:
-    from mc2papers.configuration import Configuration
+from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
+    from itertools import islice
     from pathlib import Path
 
     from mc2core.corpus import Corpus
@@ -20,29 +16,17 @@ def _build(files: Files, options: Options) -> Built:
     from mc2papers.icml2014 import letters
 
     (folder,) = (Path(path) for path in files["corpora"])
-    n_seeds, loaded = options["n_seeds"], [Posterior.load(path) for path in files["models"]]
-    models = {method: loaded[i * n_seeds : (i + 1) * n_seeds] for i, method in enumerate(options["methods"])}
+    n_seeds, loaded = options["n_seeds"], (Posterior.load(path) for path in files["models"])
+    models = {run["method"]: list(islice(loaded, n_seeds)) for run in options["runs"].values()}
     truth = Truth.load(folder / "truth.npz")
     firsts = {method: fits[0] for method, fits in models.items()}
     corpus = Corpus.load(folder / "train")
     figure, drawn = letters.draw(corpus, truth, firsts, n_seeds)
-    ours = [method for method in models if method.startswith("MC2")]
-    claims = [
-        one
-        for method in ours
-        for one in letters.judge_recovery(corpus, truth, models[method], options["sweeps"], method)
-    ]
+    claims = []
+    for method, fits in models.items():
+        if method.startswith("MC2"):
+            claims += letters.judge_recovery(corpus, truth, fits, options["sweeps"], method)
     return Built(drawn, figure=figure, claims=[*claims, *letters.judge_rivals(truth, models)])
-
-
-def _options(configuration: Configuration, name: str) -> dict[str, Any]:
-    config = configuration.config
-    return {
-        "sweeps": config["fit"]["letters"]["iterations"],
-        "n_seeds": config["figure2"]["seeds"],
-        "methods": [configuration.runs[run]["method"] for run in configuration.runs_of(name)],
-        "corpus": config["corpora"]["letters"],
-    }
 
 
 def _caption(options: Options) -> str:
@@ -65,5 +49,5 @@ TARGET = Target(
     caption=_caption,
     inputs={"corpora": "corpora", "models": "models"},
     datasets=("letters",),
-    options=_options,
+    options=options_of("runs", sweeps="fit.letters.iterations", n_seeds="figure2.seeds", corpus="corpora.letters"),
 )

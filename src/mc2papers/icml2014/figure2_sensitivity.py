@@ -134,16 +134,12 @@ def _build(files: Files, options: Options) -> Built:
     table = sensitivity_table(truth, {FIRST: models.pop(FIRST)} | models)
     sizes = len(truth.cluster_weights), len(truth.word_given_topic)
     corpus = Corpus.load(Path(folder) / "train")
-    claims = [
-        one
-        for choice in options["choices"]
-        for one in under(
-            choice, letters.judge_recovery(corpus, truth, models[choice], options["sweeps"]), "icml2014_figure2"
-        )
-    ]
-    return Built(
-        table, shown=shown(table), figure=draw(table, *sizes), conclusion=conclude(table, *sizes), claims=claims
-    )
+    claims = []
+    for choice in options["choices"]:
+        judged = letters.judge_recovery(corpus, truth, models[choice], options["sweeps"])
+        claims += under(choice, judged, "icml2014_figure2")
+    drawn, conclusion = draw(table, *sizes), conclude(table, *sizes)
+    return Built(table, shown=shown(table), figure=drawn, conclusion=conclusion, claims=claims)
 
 
 def _choices(configuration: Configuration, name: str) -> list[str]:
@@ -151,14 +147,12 @@ def _choices(configuration: Configuration, name: str) -> list[str]:
 
 
 def _options(configuration: Configuration, name: str) -> dict[str, Any]:
+    methods = {run: configuration.runs[run]["method"] for run in configuration.runs_of(name)}
     return {
         "choices": _choices(configuration, name),
         "sweeps": configuration.config["fit"]["letters"]["iterations"],
         "n_seeds": configuration.config["figure2_sensitivity"]["seeds"],
-        "fits": {
-            _TITLES.get(method, method): len(configuration.seeds_of(run))
-            for run, method in ((run, configuration.runs[run]["method"]) for run in configuration.runs_of(name))
-        },
+        "fits": {_TITLES.get(method, method): len(configuration.seeds_of(run)) for run, method in methods.items()},
         "corpus": configuration.config["corpora"]["letters"],
     }
 

@@ -24,18 +24,11 @@ def _build(files: Files, options: Options) -> Built:
 
 def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]]:
     figure = configuration.config["figure7"]
-    length, limits = said_sweeps(
-        {figure["iterations"]}, None
-    )  # the paper does not print the number of sweeps of these chains
+    # the paper does not print the number of sweeps of these chains
+    length, limits = said_sweeps({figure["iterations"]}, None)
     least, most = (end(figure["n_documents"] + [figure["fixed_n_documents"]]) for end in (min, max))
-    return {
-        "letters": {
-            "documents": f"{least:,} to {most:,}",
-            "length": length,
-            "repeats": counted(figure["repeats"], "repeat"),
-            "limits": limits,
-        }
-    }
+    size = {"documents": f"{least:,} to {most:,}", "repeats": counted(figure["repeats"], "repeat")}
+    return {"letters": {**size, "length": length, "limits": limits}}
 
 
 def _caption(options: Options) -> str:

@@ -41,7 +41,7 @@ def letters_of_size(
     One row per fit, with the columns n_documents, n_tokens, with_context, repeat, nmi (of the representative sample),
     clusters, topics and seconds. Each repeat is fitted with and without context.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for repeat in range(repeats):
         corpus, truth = letters.simulate(repeat, n_documents, n_tokens, noise)
         for with_context in (True, False):
@@ -54,21 +54,9 @@ def letters_of_size(
                 seed=repeat,
             )
             sample = done.posterior.representative
-            rows.append(
-                {
-                    "n_documents": n_documents,
-                    "n_tokens": n_tokens,
-                    "with_context": with_context,
-                    "repeat": repeat,
-                    "nmi": clustering.nmi(truth.cluster, sample.cluster),
-                    "clusters": sample.n_clusters,
-                    "topics": sample.n_topics,
-                    "seconds": done.provenance["seconds"],
-                }
-            )
-        logger.info("repeat %d of %d: NMI %.3f with context, %.3f without", repeat + 1, repeats, *_nmi(rows[-2:]))
+            about = {"n_documents": n_documents, "n_tokens": n_tokens, "with_context": with_context, "repeat": repeat}
+            found = {"clusters": sample.n_clusters, "topics": sample.n_topics, "seconds": done.provenance["seconds"]}
+            rows.append(about | {"nmi": clustering.nmi(truth.cluster, sample.cluster)} | found)
+        nmi = [row["nmi"] for row in rows[-2:]]
+        logger.info("repeat %d of %d: NMI %.3f with context, %.3f without", repeat + 1, repeats, *nmi)
     return pd.DataFrame(rows)
-
-
-def _nmi(rows: list[dict[str, Any]]) -> list[float]:
-    return [row["nmi"] for row in rows]

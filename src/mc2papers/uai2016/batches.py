@@ -52,8 +52,8 @@ def agreement_by_batch(
     if truth is None and not isinstance(names, np.ndarray):
         raise ValueError("agreement of mini-batches needs one label for each document")
     if truth is not None and not sp.issparse(names):
-        raise ValueError(f"agreement of mini-batches needs the count context {truth!r}; the corpus has: "
-                         f"{', '.join(corpus.contexts) or 'none'}")  # fmt: skip
+        has = ", ".join(corpus.contexts) or "none"
+        raise ValueError(f"agreement of mini-batches needs the count context {truth!r}; the corpus has: {has}")
     rows = []
     for seed in seeds:
         part = corpus.with_contexts({one: corpus.contexts[one] for one in contexts})

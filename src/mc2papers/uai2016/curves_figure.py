@@ -69,12 +69,10 @@ def draw(points: pd.DataFrame) -> Figure:
             line = here[here["method"] == method].sort_values("iteration")
             if line.empty:
                 continue
-            colour, _ = palette.look(method)
-            is_svi = method in (SVI, DIRECT)
-            ax.plot(line["seconds"], line["perplexity"], label=method, color=colour, linestyle="-" if is_svi else "--")
-            ax.fill_between(
-                line["seconds"], line["perplexity_least"], line["perplexity_most"], color=colour, alpha=0.2, linewidth=0
-            )
+            (colour, _), seconds, is_svi = palette.look(method), line["seconds"], method in (SVI, DIRECT)
+            ax.plot(seconds, line["perplexity"], label=method, color=colour, linestyle="-" if is_svi else "--")
+            reach = line["perplexity_least"], line["perplexity_most"]
+            ax.fill_between(seconds, *reach, color=colour, alpha=0.2, linewidth=0)
             if is_svi:
                 epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
                 ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour)
@@ -95,10 +93,9 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set(xlabel=f"seconds of the fit (log scale, {threads} core{'s' * (threads != '1')})")
         ax.grid(color=palette.GRID, linewidth=0.6)
-        if source := here["source"].iloc[0]:
-            ax.set_title(textwrap.fill(source, _TITLE), color=style.SOURCE, fontsize=8)
-        else:
-            ax.set_title(dataset)
+        source = here["source"].iloc[0]
+        look = {"color": style.SOURCE, "fontsize": 8} if source else {}
+        ax.set_title(textwrap.fill(source, _TITLE) or dataset, **look)
     panels[0].set_ylabel("held-out perplexity per word")
     handles, labels = panels[0].get_legend_handles_labels()
     n_seeds = points["seeds"].max()
@@ -158,11 +155,9 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
     if why := _idle(by_seed, form):
         return [*(unmet(dataset, text, why, levels, whose) for text in reach), little]
     there = by_seed["svi"].dropna()
-    times = (
-        f"{form} reaches the level of Gibbs after {there.mean():.3g} s"
-        if len(there)
-        else f"{form} never reaches the level of Gibbs"
-    )
+    times = f"{form} never reaches the level of Gibbs"
+    if len(there):
+        times = f"{form} reaches the level of Gibbs after {there.mean():.3g} s"
     if 0 < len(there) < len(seeds):
         times += f" in {len(there)} of {len(seeds)} seeds"
     times += f", Gibbs first reaches the mean perplexity of its samples after {by_seed['gibbs'].mean():.3g} s"
@@ -203,14 +198,11 @@ def _idle(by_seed: pd.DataFrame, form: str) -> str:
     """
     n, why = len(by_seed), []
     if still := int((~leaves_start(by_seed["gibbs_start"], by_seed["level"])).sum()):
-        why.append(
-            f"the averaged perplexity of Gibbs is not more than {GAIN:.0%} below its start in {still} of {n} seeds"
-        )
+        lack = f"is not more than {GAIN:.0%} below its start in {still} of {n} seeds"
+        why.append(f"the averaged perplexity of Gibbs {lack}")
     if there := int((by_seed["start"] <= by_seed["level"]).sum()):
-        why.append(
-            f"in {there} of {n} seeds, the perplexity of {form} before its first step is already as low "
-            "as that of Gibbs"
-        )
+        start = f"the perplexity of {form} before its first step"
+        why.append(f"in {there} of {n} seeds, {start} is already as low as that of Gibbs")
     return " and ".join(why)
 
 
@@ -218,13 +210,8 @@ def _judge_second(dataset: str, text: str, by_seed: pd.DataFrame, whose: str) ->
     if by_seed["later"].isna().any():
         return unmet(dataset, text, "only one epoch was run", whose=whose)
     gain, most, name = 100 * by_seed["later"], 100 * LITTLE, "decrease of perplexity in %"
-    return judge(
-        dataset,
-        text,
-        [mean_of(name, gain, below=most, digits=2), mean_of(name, gain, above=-most, digits=2)],
-        f"{gain.mean():+.2f} %",
-        whose=whose,
-    )
+    bounds = [mean_of(name, gain, below=most, digits=2), mean_of(name, gain, above=-most, digits=2)]
+    return judge(dataset, text, bounds, f"{gain.mean():+.2f} %", whose=whose)
 
 
 def _by_seed(here: pd.DataFrame, method: str) -> dict[Any, pd.DataFrame]:

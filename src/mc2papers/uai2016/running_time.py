@@ -46,18 +46,11 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
             claims.append(not_run(dataset, text, NO_SPARK))
             continue
         timed = {size: _speed_up(on_spark[on_spark["batch_size"] == size]) for size in wanted}
-        ratios = [
-            ratio_of(
-                f"speed-up in batches of {size:,}",
-                times,
-                above=1,
-                digits=2,
-                over="timings",
-                size=of_order(wanted[size]) - 1,
-            )
-            for size, (_, times) in timed.items()
-            if len(times)
-        ]
+        ratios = []
+        for size, (_, times) in timed.items():
+            if len(times):
+                name, least = f"speed-up in batches of {size:,}", of_order(wanted[size]) - 1
+                ratios.append(ratio_of(name, times, above=1, digits=2, over="timings", size=least))
         workers = max(number for number, _ in timed.values())
         if not ratios:
             claims.append(not_run(dataset, text, "no Spark cluster was timed with one worker and with several"))
