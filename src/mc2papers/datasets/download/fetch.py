@@ -36,7 +36,8 @@ _WORTH_RETRYING = {
     HTTPStatus.GATEWAY_TIMEOUT,
 }
 _LONGEST_PAUSE_SECONDS = 60.0
-_COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
+#: columns of a catalogue of source files
+COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
 
 
 class FetchError(OSError):
@@ -101,9 +102,9 @@ def read_catalogue(path: str | os.PathLike[str]) -> list[SourceFile]:
     files: list[SourceFile] = []
     rows = csv_rows(path, "\t")
     _, header = next(rows, (0, []))
-    missing = [name for name in _COLUMNS if name not in header]
+    missing = [name for name in COLUMNS if name not in header]
     if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(_COLUMNS)}")
+        raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(COLUMNS)}")
     for line, fields in rows:
         where, row = f"{path}, line {line}", dict(zip(header, fields, strict=True))
         sha256, addresses = row["sha256"].lower(), tuple(row["addresses"].split())

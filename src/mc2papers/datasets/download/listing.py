@@ -10,11 +10,10 @@ from pathlib import Path
 import requests
 
 from mc2core.base import storage
-from mc2papers.datasets.download.fetch import FetchError, left_https
+from mc2papers.datasets.download.fetch import COLUMNS, FetchError, left_https
 
 BASELINE = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/"
 LICENCE = "free of charge from NLM; abstracts may be under copyright"
-COLUMNS = ("dataset", "file", "path", "sha256", "addresses", "licence")
 _FILE = re.compile(r"pubmed([0-9]{2})n[0-9]{4}\.xml\.gz")
 _LINK = re.compile(r'href="(pubmed[0-9]{2}n[0-9]{4}\.xml\.gz)"')
 _SECONDS = 30.0

@@ -11,6 +11,7 @@ category pages are in ``category_pages.npz`` of the shards.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,12 +99,8 @@ def _value(value: bytes) -> bytes:
 
 def _naming_column(path: Path) -> str:
     """Return the column of categorylinks with the category: its number or, in older dumps, its name."""
-    for line in _lines(path):
-        if b"`cl_target_id`" in line:
-            return "cl_target_id"
-        if line.startswith(b") ENGINE"):
-            break
-    return "cl_to"
+    head = itertools.takewhile(lambda line: not line.startswith(b") ENGINE"), _lines(path))
+    return "cl_target_id" if any(b"`cl_target_id`" in line for line in head) else "cl_to"
 
 
 def read_targets(path: str | os.PathLike[str]) -> dict[int, str]:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
-from mc2core.base.xmlstream import DamagedInput
 from mc2core.corpus.readers.pubmed import Citation, citations
 from mc2papers.datasets.dumps import shards
 
@@ -73,11 +72,10 @@ def parse_citations(
     """
     path = Path(path)
     counts: Counter[str] = Counter()
-    warnings: list[str] = []
     deleted: list[int] = []
     with storage.replacing_folder(folder) as new:
         writer = shards.ShardWriter(new, path.name, 0, names=["mesh", "mesh_major"], numbers=["year"])
-        try:
+        with shards.reporting_end(allow_truncated, counts, "citations") as warnings:
             for record, found in citations(path):
                 if isinstance(found, Citation):
                     _add_citation(found, selection, writer, counts)
@@ -85,10 +83,6 @@ def parse_citations(
                     deleted.extend(found)
                 else:
                     counts["book"] += 1
-        except DamagedInput as error:
-            if not (error.truncated and allow_truncated and counts["citations"]):
-                raise
-            warnings.append(str(error))
         counts["deletions"] = len(deleted)
         return writer.finish(counts=dict(sorted(counts.items())), warnings=warnings, deleted=sorted(set(deleted)))
 

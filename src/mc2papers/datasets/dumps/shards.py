@@ -12,6 +12,7 @@ number of jobs, because the choice of versions uses only the documents and their
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.base.xmlstream import DamagedInput
 from mc2core.corpus import Corpus, take_rows
 from mc2core.corpus.building.letters import words_of
 from mc2papers.datasets.words import count_words
@@ -127,6 +129,21 @@ class ShardWriter:
         self._blocks += 1
 
 
+@contextlib.contextmanager
+def reporting_end(allow_truncated: bool, counts: Mapping[str, int], records: str) -> Iterator[list[str]]:
+    """Yield a list of warnings, to which the error of a truncated file is added instead of being raised.
+
+    The error is raised if ``allow_truncated`` is false, or if ``counts`` has none of the ``records``.
+    """
+    warnings: list[str] = []
+    try:
+        yield warnings
+    except DamagedInput as error:
+        if not (error.truncated and allow_truncated and counts[records]):
+            raise
+        warnings.append(str(error))
+
+
 def pack_lines(lines: Iterable[str]) -> np.ndarray:
     """Return strings without line breaks as the uint8 array of their UTF-8 lines."""
     packed = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
@@ -198,11 +215,8 @@ class Chosen:
         return int(sum(mask.sum() for mask in self.masks))
 
     def blocks(self) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
-        """Yield the chosen rows and the arrays of each block."""
-        masks = iter(self.masks)
-        for shard in self.shards:
-            for block in blocks(shard):
-                yield np.flatnonzero(next(masks)), block
+        """Yield the mask of chosen documents and the arrays of each block."""
+        yield from zip(self.masks, itertools.chain.from_iterable(map(blocks, self.shards)), strict=True)
 
 
 def choose(
@@ -309,7 +323,8 @@ def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
     numbers: dict[str, list[np.ndarray]] = {name: [] for name in about["numbers"]}
     members: dict[str, list[sp.csr_matrix]] = {name: [] for name in about["names"]}
     ids: dict[str, dict[str, int]] = {name: {} for name in about["names"]}
-    for selected, block in chosen.blocks():
+    for mask, block in chosen.blocks():
+        selected = np.flatnonzero(mask)
         counts = _columns(block, "", block["words"].tobytes().splitlines(), column, len(vocabulary))
         counts = take_rows(counts, selected)
         outside += _tokens(block, selected) - int(counts.data.sum())

@@ -38,15 +38,11 @@ def count_vocabulary(
     totals: Counter[bytes] = Counter()
     runs: list[Path] = []
     try:
-        for rows, block in chosen.blocks():
-            mask = np.zeros(len(block["key"]), dtype=bool)
-            mask[rows] = True
+        for mask, block in chosen.blocks():
             weights = np.where(np.repeat(mask, np.diff(block["indptr"])), block["data"], 0)
             words = block["words"].tobytes().splitlines()
             tokens = np.bincount(block["indices"], weights=weights, minlength=len(words))
-            for word, n in zip(words, tokens.astype(np.int64).tolist(), strict=True):
-                if n:
-                    totals[word] += n
+            totals.update({word: n for word, n in zip(words, tokens.astype(np.int64).tolist(), strict=True) if n})
             if len(totals) > RUN_WORDS:
                 runs.append(_spill(totals, scratch / f"run-{len(runs):05d}.tsv"))
                 totals.clear()

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mc2core.base import storage, xmlstream
 from mc2core.base.xmlstream import DamagedInput
@@ -109,28 +108,22 @@ def parse_pages(
     """
     path = Path(path)
     counts: Counter[str] = Counter()
-    warnings: list[str] = []
     categories: dict[int, str] = {}
     site = _site_of(path) if start > 0 else _Site()
     with storage.replacing_folder(folder) as new:
         writer = shards.ShardWriter(new, path.name, start, names=["category"])
-        try:
+        with shards.reporting_end(allow_truncated, counts, "pages") as warnings:
             for record, fields in xmlstream.records(path, ROOT, _TEXTS, ("page", "siteinfo"), start=start, stop=stop):
                 if record == "siteinfo":
                     site = _Site(fields)
                     continue
                 counts["pages"] += 1
                 _add_page(path, fields, site, writer, counts, categories)
-        except DamagedInput as error:
-            if not (error.truncated and allow_truncated and counts["pages"]):
-                raise
-            warnings.append(str(error))
         if counts["pages"] == 0:
             raise DamagedInput(f"{path} has no pages")
         ids = np.array(sorted(categories), dtype=np.int64)
-        storage.write_arrays(
-            new / "category_pages.npz", {"id": ids, "title": shards.pack_lines(categories[int(one)] for one in ids)}
-        )
+        titles = shards.pack_lines(categories[one] for one in ids.tolist())
+        storage.write_arrays(new / "category_pages.npz", {"id": ids, "title": titles})
         return writer.finish(counts=dict(sorted(counts.items())), warnings=warnings)
 
 
@@ -260,11 +253,10 @@ def parse_first_writers(
     """
     path = Path(path)
     counts: Counter[str] = Counter()
-    warnings: list[str] = []
     first: dict[int, tuple[bytes, str]] = {}
     page: dict[str, bytes] = {}
     earliest: tuple[bytes, str, str] | None = None
-    try:
+    with shards.reporting_end(allow_truncated, counts, "pages") as warnings:
         for record, fields in xmlstream.records(path, ROOT, _WRITERS, ("page", "revision", "siteinfo")):
             found = dict(reversed(fields))  # if a field occurs twice, the first value counts
             page |= {name: found[name] for name in ("title", "id", "ns") if name in found}
@@ -285,17 +277,9 @@ def parse_first_writers(
                 if key not in first or timestamp < first[key][0]:
                     first[key] = timestamp, name
             page, earliest = {}, None
-    except DamagedInput as error:
-        if not (error.truncated and allow_truncated and counts["pages"]):
-            raise
-        warnings.append(str(error))
     ids = np.array(sorted(first), dtype=np.int64)
-    arrays = {
-        "id": ids,
-        "writer": shards.pack_lines(first[int(one)][1] for one in ids),
-        "warnings": shards.pack_lines(warnings),
-    }
-    storage.write_arrays(target, arrays)
+    writers = shards.pack_lines(first[one][1] for one in ids.tolist())
+    storage.write_arrays(target, {"id": ids, "writer": writers, "warnings": shards.pack_lines(warnings)})
     return {"source": path.name, "counts": dict(sorted(counts.items())), "warnings": warnings}
 
 
@@ -318,11 +302,10 @@ def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str
     for file in files:
         arrays = storage.read_arrays(file)
         warnings += shards.unpack_lines(arrays["warnings"])
-        for key, name in zip(arrays["id"].tolist(), shards.unpack_lines(arrays["writer"]), strict=True):
-            if name and key in wanted:
-                writer[key] = name
+        named = zip(arrays["id"].tolist(), shards.unpack_lines(arrays["writer"]), strict=True)
+        writer.update((key, name) for key, name in named if name and key in wanted)
     gathered.members["writer"] = shards.membership(
-        [[writer[key]] if key in writer else [] for key in gathered.key.tolist()]
+        [writer[key]] if key in writer else [] for key in gathered.key.tolist()
     )
     return warnings
 
@@ -334,14 +317,11 @@ def sample_categories(chosen: shards.Chosen, n: int, seed: int, least: int = 1) 
     Raises ValueError if there are too few such categories.
     """
     sizes: Counter[str] = Counter()
-    for rows, block in chosen.blocks():
+    for mask, block in chosen.blocks():
         names = shards.unpack_lines(block["category.names"])
-        mask = np.zeros(len(block["key"]), dtype=bool)
-        mask[rows] = True
         kept = np.repeat(mask, np.diff(block["category.indptr"]))
-        for name, size in zip(names, np.bincount(block["category.indices"][kept], minlength=len(names)), strict=True):
-            if size:
-                sizes[name] += int(size)
+        counts = np.bincount(block["category.indices"][kept], minlength=len(names)).tolist()
+        sizes.update({name: size for name, size in zip(names, counts, strict=True) if size})
     names = sorted(name for name, size in sizes.items() if size >= least)
     if len(names) < n:
         raise ValueError(f"{n} categories are asked for, but only {len(names)} have {least} articles or more")
@@ -353,14 +333,8 @@ def in_categories(chosen: shards.Chosen, categories: Sequence[str]) -> shards.Ch
     """Restrict ``chosen`` to the articles of these categories."""
     wanted = frozenset(categories)
     masks = []
-    for rows, block in chosen.blocks():
-        names = shards.unpack_lines(block["category.names"])
-        hit = np.array([name in wanted for name in names] or [False])
-        members = sp.csr_matrix(
-            (hit[block["category.indices"]].astype(np.int32), block["category.indices"], block["category.indptr"]),
-            shape=(len(block["key"]), max(len(names), 1)),
-        )
-        mask = np.zeros(len(block["key"]), dtype=bool)
-        mask[rows] = True
-        masks.append(mask & (np.asarray(members.sum(axis=1)).ravel() > 0))
+    for mask, block in chosen.blocks():
+        is_wanted = np.array([name in wanted for name in shards.unpack_lines(block["category.names"])], bool)
+        before = np.concatenate([[0], np.cumsum(is_wanted[block["category.indices"]])])
+        masks.append(mask & (np.diff(before[block["category.indptr"]]) > 0))
     return replace(chosen, masks=masks)

@@ -89,12 +89,8 @@ def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, li
     source = np.frombuffer(text, dtype=np.uint8)
     plain, ends = _scan(source, _ELEMENT_BYTES, _ELEMENT_ENDS, namespaces.bytes, namespaces.ends, namespaces.kinds)
     content = plain[: ends[0]].tobytes()
-    categories = []
-    for start, end in ends[1:].reshape(-1, 2):
-        name = category_name(plain[start:end].tobytes().decode("utf-8", "replace"))
-        if name:
-            categories.append(name)
-    return _REFERENCE.sub(_character, content), categories
+    named = (plain[start:end].tobytes().decode("utf-8", "replace") for start, end in ends[1:].reshape(-1, 2))
+    return _REFERENCE.sub(_character, content), [*filter(None, map(category_name, named))]
 
 
 def _character(reference: re.Match[bytes]) -> bytes:
