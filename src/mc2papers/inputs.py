@@ -1,12 +1,13 @@
-"""Paths of the files from which targets are made, by kind of file."""
+"""The files from which targets are made: their paths by kind, and a reader of corpora."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mc2papers.targets import registry
+from mc2papers.targets import Files, registry
 
 if TYPE_CHECKING:
+    from mc2core.corpus import Corpus
     from mc2papers.configuration import Configuration
 
 #: path by kind; {run}, {seed} and {dataset} are filled in for all runs, fits and datasets of a target
@@ -40,3 +41,12 @@ def files_of(kind: str, configuration: Configuration, target: str) -> list[str]:
     if "{seed}" in file:
         return [file.format(run=run, seed=seed) for run in runs for seed in configuration.seeds_of(run)]
     return [file.format(run=run) for run in runs]
+
+
+def read_corpus(files: Files) -> tuple[Corpus, dict[str, Any]]:
+    """Return the train part and the content of source.json of the only corpus of a target."""
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+
+    (folder,) = files["corpora"]
+    return Corpus.load(f"{folder}/train"), storage.read_json(f"{folder}/source.json")

@@ -6,18 +6,14 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
-    from pathlib import Path
-
-    from mc2core.base import storage
-    from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
     from mc2papers.icml2014 import cluster
+    from mc2papers.inputs import read_corpus
 
-    (folder,) = (Path(path) for path in files["corpora"])
-    corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
-    table = cluster.describe(corpus, model, **options["sizes"])
-    return Built(table, figure=cluster.draw(table, describe(storage.read_json(folder / "source.json"))))
+    corpus, about = read_corpus(files)
+    table = cluster.describe(corpus, Posterior.load(files["models"][0]), **options["sizes"])
+    return Built(table, figure=cluster.draw(table, describe(about)))
 
 
 def _caption(options: Options) -> str:

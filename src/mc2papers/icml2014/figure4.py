@@ -6,26 +6,20 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
-    from pathlib import Path
-
-    from mc2core.base import storage
-    from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
-    from mc2papers.datasets.origins import ORIGINS
     from mc2papers.icml2014 import topic_time
+    from mc2papers.inputs import read_corpus
     from mc2papers.report.claims import not_run
 
-    (folder,) = (Path(path) for path in files["corpora"])
-    corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
-    table = topic_time.describe(corpus, model, **options["figure4"])
-    figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
+    corpus, about = read_corpus(files)
+    table = topic_time.describe(corpus, Posterior.load(files["models"][0]), **options["figure4"])
     match = not_run(
-        ORIGINS["pnas"].title,
+        about["title"],
         "the years of the topic match the years of Google Scholar's first 50 hits for its word",
         "the paper does not print the hits of 2014, and a search today gives other hits",
     )
-    return Built(table, figure=figure, claims=[match])
+    return Built(table, figure=topic_time.draw(table, describe(about)), claims=[match])
 
 
 def _caption(options: Options) -> str:

@@ -8,19 +8,13 @@ from mc2papers.targets import Built, Files, Options, Target, options_of
 
 
 def _build(files: Files, options: Options) -> Built:
-    from pathlib import Path
-
-    from mc2core.base import storage
-    from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
     from mc2papers.icml2014 import cluster_map
+    from mc2papers.inputs import read_corpus
 
-    (folder,) = (Path(path) for path in files["corpora"])
-    about = storage.read_json(folder / "source.json")
-    models = [Posterior.load(path) for path in files["models"]]
-    corpus = Corpus.load(folder / "train")
-    table = cluster_map.describe(corpus, models, **options["figure6"])
+    corpus, about = read_corpus(files)
+    table = cluster_map.describe(corpus, [Posterior.load(path) for path in files["models"]], **options["figure6"])
     figure = cluster_map.draw(table, describe(about), corpus.n_documents)
     return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mc2papers.report.captions import counted
-from mc2papers.report.extent import said_sweeps
+from mc2papers.report.extent import said_range, said_sweeps
 from mc2papers.targets import Built, Files, Options, Target, options_of
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def _extent(configuration: Configuration, name: str) -> dict[str, dict[str, Any]
     figure = configuration.config["figure7"]
     # the paper does not print the number of sweeps of these chains
     length, limits = said_sweeps({figure["iterations"]}, None)
-    least, most = (end(figure["n_documents"] + [figure["fixed_n_documents"]]) for end in (min, max))
-    size = {"documents": f"{least:,} to {most:,}", "repeats": counted(figure["repeats"], "repeat")}
-    return {"letters": {**size, "length": length, "limits": limits}}
+    documents, repeats = said_range([*figure["n_documents"], figure["fixed_n_documents"]]), figure["repeats"]
+    about = {"documents": documents, "length": length, "repeats": counted(repeats, "repeat"), "limits": limits}
+    return {"letters": about}
 
 
 def _caption(options: Options) -> str:

@@ -22,6 +22,7 @@ from mc2papers.datasets.simulated.truth import Truth
 from mc2papers.icml2014.recovery import FOUND_WITHIN, match_topics
 from mc2papers.report import palette, style
 from mc2papers.report.claims import OURS, PAPERS_OWN, Claim, difference, judge, share_of, unmet
+from mc2papers.report.extent import said_range
 
 CONTEXT = "number"
 _MAX_EXTRA = 4  # number of drawn topics that match no letter; the label of the row has the number of all topics
@@ -69,11 +70,8 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         order, distances = orders[title]
         labels = [f"{one:.2f}" for one in distances] + ["+"] * (len(order) - len(distances))
         hidden = len(order) - n_columns
-        drawn.append(
-            _draw_row(
-                row, f"{title}, M = {model.representative.n_topics}", _pick(model.word_given_topic, order), labels
-            )
-        )
+        topics = np.where(order[:, None] >= 0, model.word_given_topic[order], np.nan)
+        drawn.append(_draw_row(row, f"{title}, M = {model.representative.n_topics}", topics, labels))
         if hidden > 0:
             row[-1].set_title(f"{hidden} more", fontsize=7, loc="right", pad=2).set_in_layout(False)
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
@@ -92,7 +90,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         model, (order, _) = models[title], orders[title]
         words = match_clusters(corpus, model)
         clusters = np.array(list(words), dtype=np.int64)[:_MAX_CLUSTERS]
-        shares = _columns(model.topic_given_cluster[clusters], order)
+        shares = np.where(order >= 0, model.topic_given_cluster[clusters][:, order], 0.0)
         # the last column is the proportion of all other topics together
         shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
         called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
@@ -134,14 +132,6 @@ def _order(truth: Truth, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([match, np.array(rest, dtype=np.int64)]), distance
 
 
-def _pick(topics: np.ndarray, order: np.ndarray) -> np.ndarray:
-    return np.where(order[:, None] >= 0, topics[order], np.nan)
-
-
-def _columns(shares: np.ndarray, order: np.ndarray) -> np.ndarray:
-    return np.where(order[None, :] >= 0, shares[:, order], 0.0)
-
-
 def _long(panel: str, item: Any, position: Any, value: Any) -> pd.DataFrame:
     return pd.DataFrame({"panel": panel, "item": item, "position": position, "value": value})
 
@@ -150,9 +140,8 @@ def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequ
     for ax in axes:
         ax.set_axis_off()
     for ax, topic, label in zip(axes, topics, labels, strict=False):
-        ax.imshow(
-            topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=_DARKEST_PIXEL, interpolation="nearest"
-        )
+        image = topic.reshape(N_ROWS, N_COLUMNS)
+        ax.imshow(image, cmap="Greys", vmin=0.0, vmax=_DARKEST_PIXEL, interpolation="nearest")
         ax.set_axis_on()
         ax.set(xticks=[], yticks=[])
         ax.set_xlabel(label, fontsize=8, labelpad=2)
@@ -194,9 +183,8 @@ def _draw_densities(
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # space for the legend above the data
     ax.legend(fontsize=6, handlelength=1.2, ncols=2, loc="upper center", columnspacing=1.0)
     items = [f"truth {word}" for word in WORDS] + [f"cluster {name}" for name in named]
-    return _long(
-        f"contexts: {method}", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel()
-    )
+    densities = np.vstack([true, found]).ravel()
+    return _long(f"contexts: {method}", np.repeat(items, len(grid)), np.tile(grid, len(items)), densities)
 
 
 def sizes(model: Posterior) -> tuple[int, int]:
@@ -220,10 +208,8 @@ def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) ->
     targets = np.vstack([truth[two], truth[two].mean(axis=0)])
     distance = np.abs(targets[:, None, :] - found[None, :, :]).sum(axis=2)
     match, away = match_topics(truth, found)
-    own = [
-        match[letter] >= 0 and distance[i, match[letter]] < distance[2, match[letter]] for i, letter in enumerate(two)
-    ]
-    if all(own) and (away[two] < FOUND_WITHIN).all():
+    own, average = distance[[0, 1], match[two]], distance[2, match[two]]
+    if (own < average).all() and (away[two] < FOUND_WITHIN).all():
         return "apart"
     is_average = (distance[2] < FOUND_WITHIN) & (distance[2] < distance[:2].min(axis=0))
     return "mixed up" if is_average.any() else "not found"
@@ -292,7 +278,8 @@ def judge_recovery(
             f"{sweeps} sweeps find exactly {n_clusters} clusters",
             f"K = {n_clusters} in",
             [one == n_clusters for one in clusters],
-            f"K {_span(clusters)}; number of clusters with at least {LARGE:.0%} of the documents: {_span(large)}",
+            f"K {said_range(clusters)}; number of clusters with at least {LARGE:.0%} of the documents: "
+            f"{said_range(large)}",
         ),
         (
             f"each of the {n_clusters} clusters corresponds to one word of the letters data (at least "
@@ -312,18 +299,13 @@ def judge_recovery(
             f"{sweeps} sweeps find all {n_letters} letters",
             f"all {n_letters} letters found in",
             [one == n_letters for one in found],
-            f"letters found {_span(found)}; M {topics}",
+            f"letters found {said_range(found)}; M {topics}",
         ),
     ]
     return [
         judge("letters", f"{prefix}{text}", [share_of(name, happened)], numbers, favours=MC2, whose=whose)
         for text, name, happened, numbers in recovered
     ]
-
-
-def _span(numbers: Sequence[int]) -> str:
-    """Return a range as text, such as "4" or "11 to 19"."""
-    return str(min(numbers)) if min(numbers) == max(numbers) else f"{min(numbers)} to {max(numbers)}"
 
 
 def share_in_own(corpus: Corpus, model: Posterior) -> float:

@@ -13,6 +13,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.report.claims import GAIN, Claim, change, judge, leaves_start, unless, unmet
 from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
+from mc2papers.targets import Files
 
 NOTES = (
     "K, M: clusters and topics in use. perplexity: p(words of a held-out document), "
@@ -51,6 +52,12 @@ def unigram_score(folder: str | os.PathLike[str], estimators: Sequence[str]) -> 
     nothing = dict.fromkeys(("clusters", "topics", "seconds", "threads"))
     scored = {"perplexity": {estimators[0]: value}, "estimator": estimators[0]}
     return about | nothing | scored | {"method": UNIGRAMS, "contexts": [], "seed": 0}
+
+
+def read_scores(files: Files, estimators: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the scores of the fits of a target, followed by the scores of UNIGRAMS on its corpora."""
+    unigrams = [unigram_score(folder, estimators) for folder in files["corpora"]]
+    return [*map(storage.read_json, files["scores"]), *unigrams]
 
 
 def perplexity_rows(
@@ -133,10 +140,9 @@ def judge_order(
     means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
     numbers = f"{name} {means[0]:,.1f}, {other} {means[1]:,.1f}"
     leads = [change(low[one], high[two], f"{name} ({one}) against {other}") for one in low for two in high]
-    if unigrams is None:
-        return unless(judge(dataset, text, leads, numbers, name if favours is None else favours), no_rival)
-    level = float(unigrams.mean())
-    claim = judge(dataset, text, leads, f"{numbers}; unigrams {level:,.1f}", name if favours is None else favours)
+    level = np.inf if unigrams is None else float(unigrams.mean())
+    numbers += "" if unigrams is None else f"; unigrams {level:,.1f}"
+    claim = judge(dataset, text, leads, numbers, name if favours is None else favours)
     idle = [one for one, mean in zip((name, other), means, strict=True) if not leaves_start(level, mean)]
     why = f"the perplexity of {' and of '.join(idle)} is not more than {GAIN:.0%} below the perplexity of unigrams"
     return unless(claim, why if idle else no_rival)
@@ -206,7 +212,7 @@ def format_perplexity_table(
     for dataset, here in table.groupby("dataset", sort=False):
         unigrams = here.loc[here["method"] == UNIGRAMS, "perplexity"].mean()
         is_above = (here["perplexity"] >= unigrams) & (here["method"] != UNIGRAMS)
-        marks = is_above.map({True: " †", False: ""}).to_list()
+        marks = np.where(is_above, " †", "").tolist()
         ours, paper = (_against(here, column, reference) for column in ("perplexity", "paper_perplexity"))
         rows += [
             {

@@ -53,7 +53,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set_xscale("log")
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
-        ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_AXES[fixed].replace('number of ', '')}")
+        ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_UNITS[fixed]}")
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
         ax.grid(axis="y", color=palette.GRID, linewidth=0.6)
     # from no agreement to perfect agreement, extended if a bar is longer

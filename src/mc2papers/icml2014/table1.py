@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import (
     ABOUT_UNIGRAMS,
@@ -20,7 +19,7 @@ from mc2papers.icml2014.perplexity_rows import (
     lost_lead,
     perplexities,
     perplexity_rows,
-    unigram_score,
+    read_scores,
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, ABOUT_REPEATS, counted, say_chains, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim, change, difference, judge, mean_of, unmet
@@ -51,17 +50,15 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
     numbers = ", ".join(f"{features} {values.mean():,.1f}" for features, values in mc2.items())
     printed = paper[paper["dataset"] == dataset]
     levels = printed[printed["method"] == "MC2"].set_index("features")["perplexity"]
-    text, others = "MC2 has its lowest perplexity with timestamps", [one for one in mc2 if one != _TIME]
-    if _TIME in mc2 and others:
-        named = {one: f"difference of perplexity, {_TIME} minus {one}," for one in others}
+    text = "MC2 has its lowest perplexity with timestamps"
+    named = {one: f"difference of perplexity, {_TIME} minus {one}," for one in mc2 if one != _TIME}
+    if _TIME in mc2 and named:
         leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=name) for one, name in named.items()]
         best = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
     else:
         best = unmet(dataset, text, "MC2 was not fitted both with and without years", numbers)
     better = []
-    for one in dict.fromkeys([*levels.index, *mc2]):
-        if one == _WORDS:
-            continue
+    for one in dict.fromkeys([*levels.index.drop(_WORDS, errors="ignore"), *contexts]):
         text = f"MC2 with {one.removeprefix('words+')} has a lower perplexity than MC2 without contexts"
         if one in mc2 and _WORDS in mc2:
             size = 100 * (1 - levels.get(one, np.nan) / levels.get(_WORDS, np.nan))
@@ -71,25 +68,18 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series], paper: pd.D
         else:
             better.append(unmet(dataset, text, "MC2 was not fitted both with and without this context", numbers))
     hdp = {features: values for features, values in by_method["HDP"].items() if features == _WORDS}
-    below = (
-        ("npTOT has a lower perplexity than HDP", ("npTOT", by_method["npTOT"]), ("HDP", by_method["HDP"])),
-        ("MC2 has a lower perplexity than npTOT, with any features", ("MC2", mc2), ("npTOT", by_method["npTOT"])),
-        (
-            "MC2 without contexts has a lower perplexity than HDP",
-            ("MC2", {_WORDS: mc2[_WORDS]} if _WORDS in mc2 else {}),
-            ("HDP", hdp),
-        ),
-        ("MC2 with any context has a lower perplexity than HDP", ("MC2", contexts), ("HDP", hdp)),
-    )
-    unigrams = by_method.get(UNIGRAMS, {}).get(_WORDS)
-    return [
-        best,
-        *(
-            judge_order(dataset, *one, unigrams, no_rival=lost_lead(one[2][0], one[2][1], hdp, printed))
-            for one in below
-        ),
-        *better,
+    words = {features: values for features, values in mc2.items() if features == _WORDS}
+    nptot, unigrams = ("npTOT", by_method["npTOT"]), by_method.get(UNIGRAMS, {}).get(_WORDS)
+    below = [
+        judge_order(dataset, text, low, high, unigrams, no_rival=lost_lead(*high, hdp, printed))
+        for text, low, high in (
+            ("npTOT has a lower perplexity than HDP", nptot, ("HDP", by_method["HDP"])),
+            ("MC2 has a lower perplexity than npTOT, with any features", ("MC2", mc2), nptot),
+            ("MC2 without contexts has a lower perplexity than HDP", ("MC2", words), ("HDP", hdp)),
+            ("MC2 with any context has a lower perplexity than HDP", ("MC2", contexts), ("HDP", hdp)),
+        )
     ]
+    return [best, *below, *better]
 
 
 def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
@@ -113,9 +103,7 @@ def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     estimators = options["estimators"]
-    scores = [storage.read_json(path) for path in files["scores"]]
-    scores += [unigram_score(folder, estimators) for folder in files["corpora"]]
-    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
+    table, claims = perplexity_table(read_scores(files, estimators), pd.read_csv(files["paper"][0]), estimators)
     return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import (
     ABOUT_UNIGRAMS,
@@ -18,7 +17,7 @@ from mc2papers.icml2014.perplexity_rows import (
     judge_order,
     perplexities,
     perplexity_rows,
-    unigram_score,
+    read_scores,
 )
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, Claim
@@ -50,10 +49,8 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Iterator
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
-    scores = [storage.read_json(path) for path in files["scores"]]
     estimators = options["estimators"]
-    scores += [unigram_score(folder, estimators) for folder in files["corpora"]]
-    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
+    table, claims = perplexity_table(read_scores(files, estimators), pd.read_csv(files["paper"][0]), estimators)
     return Built(table, shown=format_perplexity_table(table, estimators, ("HDP", "SIFT")), claims=claims)
 
 

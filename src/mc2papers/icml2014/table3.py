@@ -99,36 +99,26 @@ def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> lis
         f"contexts raise the agreement by at least the printed gains ({said})",
         "all measures degrade gracefully if up to 50% of the contexts are missing",
     )
-    dataset, gains, whole, left, rises, numbers = scores[0]["title"], [], [], [], [], []
+    dataset, gains, left, rises, numbers = scores[0]["title"], [], [], [], []
     for name, label in MEASURES.items():
         values = by_share(scores, name)
         shares = [*values.columns.to_numpy(float)]
         if not {0.0, 50.0, 100.0} <= set(shares):
             return [unmet(dataset, text, "no fits with 0%, 50% and 100% of the contexts missing") for text in texts]
-        numbers.append(f"{label} {values[0.0].mean():.3f} at 0%, {values[50.0].mean():.3f} at 50%, "
-                       f"{values[100.0].mean():.3f} at 100%")  # fmt: skip
-        whole.append(difference(values[0.0], values[100.0], above=0, digits=3))
+        means = ", ".join(f"{values[share].mean():.3f} at {share:.0f}%" for share in (0.0, 50.0, 100.0))
+        numbers.append(f"{label} {means}")
         about: dict[str, Any] = {"digits": 3, "name": f"gain in {label}", "size": wanted[name]}
         gains.append(difference(values[0.0], values[100.0], above=0, **about))
         about = {"digits": 3, "name": f"{label} with 50% missing minus {label} with 100% missing"}
         left.append(difference(values[50.0], values[100.0], above=0, **about))
-        rises += [
-            difference(
-                values[few],
-                values[more],
-                below=0,
-                digits=3,
-                name=f"rise of {label} from {more:.0f}% to {few:.0f}% missing",
-            )
-            for more, few in pairwise(share for share in shares if share <= 50)
-        ]
+        for more, few in pairwise(share for share in shares if share <= 50):
+            about = {"digits": 3, "name": f"rise of {label} from {more:.0f}% to {few:.0f}% missing"}
+            rises.append(difference(values[few], values[more], below=0, **about))
     said = "; ".join(numbers)
     gained = judge(dataset, texts[0], gains, said, favours=ANY_SIMULATOR)
-    if any(one.most < 0 for one in whole):
-        return [
-            gained,
-            unmet(dataset, texts[1], "contexts do not improve the agreement, so no improvement can be lost", said),
-        ]
+    if any(one.most < 0 for one in gains):
+        why = "contexts do not improve the agreement, so no improvement can be lost"
+        return [gained, unmet(dataset, texts[1], why, said)]
     against = [one for one in rises if one.verdict == NOT_REPRODUCED]
     return [gained, judge(dataset, texts[1], [*left, *against], said, favours=MC2)]
 
@@ -142,9 +132,8 @@ def format_table(
         shown = {label: f"{row[key]:.0f}%", "method": row["method"], "data": row["source"]}
         shown |= {measure: spread(row, name, 3) for name, measure in measures.items()}
         shown |= {"K": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))}
-        rows.append(
-            shown | {f"{PAPER}{measure}": number(row[f"paper_{name}"], 3) for name, measure in MEASURES.items()}
-        )
+        shown |= {f"{PAPER}{measure}": number(row[f"paper_{name}"], 3) for name, measure in MEASURES.items()}
+        rows.append(shown)
     return pd.DataFrame(rows)
 
 

@@ -62,7 +62,7 @@ def extent_of_runs(configuration: Configuration, name: str, methods: Collection[
         # if chains of Gibbs are compared, chains of other models are listed next to them
         sweeps = lengths.get("gibbs") or set().union(*(lengths[one] for one in lengths.keys() & {*ENGINES}))
         length, limits = said_sweeps(sweeps, paper.get("sweeps"))
-        passes = _count(_range(epochs), "epoch")
+        passes = _count(said_range(epochs), "epoch")
         seeds = max(len(configuration.seeds_of(run)) for run in chosen)
         extents[dataset] = {
             "length": f"{length} (SVI: {passes})" if length and passes else length or passes,
@@ -84,7 +84,7 @@ def said_sweeps(sweeps: set[int], paper: int | None) -> tuple[str, list[str]]:
         return "", []
     is_short = paper is not None and max(sweeps) < _SHARE * paper
     of = f" of {paper:,}" if paper is not None and max(sweeps) != paper else ""
-    return f"{_count(f'{_range(sweeps)}{of}', 'sweep')}", ["short chains"] if is_short else []
+    return _count(f"{said_range(sweeps)}{of}", "sweep"), ["short chains"] if is_short else []
 
 
 def said(extent: Mapping[str, Any], documents: int | None) -> tuple[str, str]:
@@ -114,9 +114,10 @@ def _format_large(number: int) -> str:
     return f"{number / 1e6:g} million" if number >= 10**6 else f"{number:,}"
 
 
-def _range(numbers: set[int]) -> str:
-    least, most = (min(numbers), max(numbers)) if numbers else (0, 0)
-    return "" if not numbers else f"{most:,}" if least == most else f"{least:,} to {most:,}"
+def said_range(numbers: Collection[int]) -> str:
+    """Return a range as text, such as "4" or "11 to 19"; "" for no numbers."""
+    ends = sorted({min(numbers), max(numbers)}) if numbers else []
+    return " to ".join(f"{one:,}" for one in ends)
 
 
 def _count(number: str, unit: str) -> str:

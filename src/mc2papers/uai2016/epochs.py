@@ -47,8 +47,8 @@ def epoch_seconds(
             one = specify(model, engine, wanted, contexts, n_threads)
             trace = fit(part, *one, iterations=1 + _TIMED[engine], seed=0).trace
             about = {"engine": engine, "place": place, "workers": workers, **batch}
-            timed = zip(trace["iteration"], trace["seconds"].diff(), strict=True)
-            rows += [about | {"iteration": at, "seconds": seconds} for at, seconds in timed if at > 1]
+            seconds = zip(trace["iteration"], trace["seconds"].diff(), strict=True)
+            rows += [about | {"iteration": at, "seconds": spent} for at, spent in seconds if at > 1]
         return rows
 
     rows = [row for number in threads for row in timed("threads", number, number, None)]

@@ -41,7 +41,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
         seconds = fits.pivot(index="seed", columns="threads", values="seconds")
         cores = int(seconds.columns.max())
         there = paper[(paper["dataset"] == dataset) & (method == SVI)]
-        row = {"dataset": dataset, "method": method, "seeds": len(seconds)}
+        row: dict[str, Any] = {"dataset": dataset, "method": method, "seeds": len(seconds)}
         row |= fits.iloc[0][["source", "documents", "iterations"]]
         for name, kept in (("sequential", seconds[1]), ("parallel", seconds[cores] if cores > 1 else pd.Series())):
             row |= mean_and_sd(kept, f"{name}_seconds")
