@@ -41,16 +41,7 @@ def read(path: str | os.PathLike[str], context: str, words: int, names: int) -> 
         content = loadmat(path, variable_names=["X", "y"])
         views, classes = [*content["X"].ravel()], content["y"].ravel()
         counts, bag = (sp.csr_matrix(views[place]).astype(np.int64) for place in (words, names))
-    except (
-        MatReadError,
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        NotImplementedError,
-        OSError,
-        zlib.error,
-    ) as error:
+    except (MatReadError, LookupError, TypeError, ValueError, NotImplementedError, OSError, zlib.error) as error:
         raise ValueError(f"{path} is not a MATLAB file with the views X and the classes y: {error}") from None
     if not counts.shape[0] == bag.shape[0] == len(classes):
         sizes = f"{counts.shape[0]}, {bag.shape[0]} and {len(classes)}"

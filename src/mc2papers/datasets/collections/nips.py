@@ -46,10 +46,8 @@ def read(path: str | os.PathLike[str]) -> Corpus:
     n_documents = content.shape[0]
     for name in ("nips.authors", "nips.docs", "nips.docnames", "nips.vols", "nips.labels"):
         _drop_blank_end(lines[name], n_documents)
-        if len(lines[name]) != n_documents:
-            raise ValueError(
-                f"{path}: {name} has {len(lines[name])} lines, but nips.corpus has {n_documents} documents"
-            )
+        if (n := len(lines[name])) != n_documents:
+            raise ValueError(f"{path}: {name} has {n} lines, but nips.corpus has {n_documents} documents")
     _same_totals(path, vocabulary, totals, np.asarray(content.sum(axis=0)).ravel(), "tokens")
     _same_totals(path, vocabulary, spread, np.bincount(content.indices, minlength=len(vocabulary)), "documents")
     names = [name.strip() for name in lines["nips.authors.key"]]

@@ -17,6 +17,7 @@ folders. Files are read line by line, and only the lines of selected images are 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import zipfile
@@ -148,8 +149,7 @@ class _Files:
                     if n_blank > _MAX_IMAGES:
                         raise archives.ArchiveError(f"{name} has more than {_MAX_IMAGES} blank lines")
                     continue
-                for _ in range(n_blank):
-                    yield b""
+                yield from itertools.repeat(b"", n_blank)
                 n_blank = 0
                 yield line
 

@@ -50,14 +50,12 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     row_of = {user: row for row, user in enumerate(users)}
     contexts: dict[str, sp.csr_matrix] = {}
     context_names: dict[str, list[str]] = {}
-    dropped: list[Dropped] = []
+    labels, label_names, unknown = None, None, {}
     if path := _table(folder, "products"):
-        contexts["product"], context_names["product"], n_unknown = _read_products(path, row_of)
-        dropped.append(Dropped("rows of products", n_unknown, "the user is not in the table 'functions'"))
-    labels, label_names = None, None
+        contexts["product"], context_names["product"], unknown["products"] = _read_products(path, row_of)
     if path := _table(folder, "paid"):
-        labels, label_names, n_unknown = _read_paid(path, row_of, users)
-        dropped.append(Dropped("rows of paid", n_unknown, "the user is not in the table 'functions'"))
+        labels, label_names, unknown["paid"] = _read_paid(path, row_of, users)
+    why = "the user is not in the table 'functions'"
     return Corpus(
         content,
         functions,
@@ -66,7 +64,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
         documents=pd.DataFrame({"user": users}),
         context_names=context_names,
         label_names=label_names,
-    ), [one for one in dropped if one.number]
+    ), [Dropped(f"rows of {name}", number, why) for name, number in unknown.items() if number]
 
 
 def _table(folder: Path, name: str) -> Path | None:

@@ -138,12 +138,8 @@ def read_members(
     Raises ArchiveError like :func:`iterate_members`, and also if a name is missing or occurs in two folders.
     """
     found: dict[str, bytes] = {}
-    for member, content in iterate_members(
-        path,
-        lambda name: posixpath.basename(name) in names,
-        max_member_bytes=max_member_bytes,
-        max_total_bytes=max_total_bytes,
-    ):
+    limits = {"max_member_bytes": max_member_bytes, "max_total_bytes": max_total_bytes}
+    for member, content in iterate_members(path, lambda name: posixpath.basename(name) in names, **limits):
         name = posixpath.basename(member)
         if name in found:
             raise ArchiveError(f"{path} holds {name} in two folders")

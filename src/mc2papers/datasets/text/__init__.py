@@ -1,1 +1,0 @@
-"""Count the words of running text and mark-up."""
