@@ -92,10 +92,8 @@ def chart(jobs: Sequence[Job]) -> str:
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="currentColor" stroke-dasharray="4"/>'
         for x in ((cut - first) * scale for cut in cuts)
     ]
-    summary = (
-        f"{counted(len(jobs), 'jobs')} took {_format(sum(job.seconds for job in jobs))} in total, {_format(total)} of "
-    )
-    summary += f"elapsed time, with at most {len(free)} at once"
+    summary = f"{counted(len(jobs), 'jobs')} took {_format(sum(job.seconds for job in jobs))} in total, "
+    summary += f"{_format(total)} of elapsed time, with at most {len(free)} at once"
     return (
         f"<p>{summary}. Later jobs are not included"
         f"{'; dashed lines mark pauses between runs' if cuts else ''}.</p>"

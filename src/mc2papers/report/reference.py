@@ -37,10 +37,8 @@ def read_results(results: str | os.PathLike[str]) -> pd.DataFrame:
         score = storage.read_json(path)
         estimator = score.get("estimator")
         value = {"estimator": estimator, "perplexity": score.get("perplexity", {}).get(estimator)}
-        rows += [
-            _read_origin(folder, path.parent.name, int(path.stem)) | {"solution": ""} | {**one} | value
-            for one in solutions_of(score)
-        ]
+        origin = _read_origin(folder, path.parent.name, int(path.stem)) | {"solution": ""}
+        rows += [origin | {**one} | value for one in solutions_of(score)]
     for path in sorted(folder.glob("fits/*/*/trace.tsv")):
         last, run, seed = pd.read_csv(path, sep="\t").to_dict("records")[-1], path.parts[-3], int(path.parts[-2])
         if "vi_bits" in last and not (folder / f"scores/{run}/{seed}.json").is_file():

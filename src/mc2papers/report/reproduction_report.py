@@ -72,10 +72,9 @@ def write_reproduction_report(
         *(f'<section id="{name}"><h2>{html.escape(title)}</h2>{body}</section>' for name, _, title, body in shown),
         "</main>",
     ]
+    css, js = _asset("reproduction_report.css"), _asset("reproduction_report.js")
     with storage.replacing(path) as stream:
-        stream.write(
-            pages.page(_TITLE, "\n".join(parts), _asset("reproduction_report.css"), [_asset("reproduction_report.js")])
-        )
+        stream.write(pages.page(_TITLE, "\n".join(parts), css, [js]))
 
 
 _RULE = """<p>A 95 % interval over seeds decides each claim. On the paper's data, or on data drawn as in the paper, a
@@ -88,9 +87,8 @@ def _answers(card: pd.DataFrame) -> str:
     for paper, title in scorecard.TITLES.items():
         paragraphs = "".join(f"<p>{_colour_verdicts(html.escape(one))}</p>" for one in scorecard.sentences(card, paper))
         if paragraphs:
-            counts = card.loc[card["paper"] == paper, "verdict"].value_counts()
-            badges = "".join(_badge(one, _count(one, counts[one])) for one in VERDICTS if one in counts)
-            parts.append(f'<div><h3>{html.escape(title)}</h3><span class="verdicts">{badges}</span>{paragraphs}</div>')
+            badges = _count_verdicts(card[card["paper"] == paper])
+            parts.append(f"<div><h3>{html.escape(title)}</h3>{badges}{paragraphs}</div>")
     total = f"<p>Of {counted(len(card), 'main claim')} of the three papers: {scorecard.said_counts(card)}.</p>"
     return f'{total}<div class="answers">{"".join(parts)}</div>' if parts else ""
 
@@ -119,11 +117,13 @@ def _scorecard(card: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
             data += f"; from a run recorded on {row['recorded']}" if row["recorded"] else ""
             ours = "; ".join(filter(None, (row["ours"], row["choices"])))
             cells = "".join(
-                f'<td data-label="{label}">{html.escape(str(value))}</td>'
-                for label, value in (("paper", row["printed"]), ("data", data))
+                f'<td data-label="{label}">{html.escape(str(value))}{drawing}</td>'
+                for label, value, drawing in (
+                    ("paper", row["printed"], ""),
+                    ("ours", ours, _interval(row["reason"])),
+                    ("data", data, ""),
+                )
             )
-            ours = f'<td data-label="ours">{html.escape(ours)}{_interval(row["reason"])}</td>'
-            cells = cells.replace("</td>", f"</td>{ours}", 1)
             lines.append(
                 f'<tr data-verdict="{row["verdict"]}"><td class="verdict-cell">{_badge(row["verdict"])}</td>'
                 f"<td>{claim}</td>{cells}</tr>"
@@ -186,7 +186,7 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     for title, part in by_whose(claims).items():
         counts = part["verdict"].value_counts()
         buttons = "".join(
-            f'<button type="button" aria-pressed="false" data-verdict="{one}">{_count(one, counts[one])}</button>'
+            f'<button type="button" aria-pressed="false" data-verdict="{one}">{counts[one]} {one}</button>'
             for one in VERDICTS
             if one in counts
         )
@@ -194,15 +194,11 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
         for row in _by_verdict(part):
             name = html.escape(str(row.target))
             link = f'<a href="#{name}">{name}</a>' if row.target in names else name
-            cells = "".join(
-                f"<td>{html.escape(str(one))}</td>"
-                for one in (row.dataset, row.data, row.claim, row.numbers, row.reason)
-            )
+            values = (row.dataset, row.data, row.claim, row.numbers, row.reason)
+            cells = "".join(f"<td>{html.escape(str(one))}</td>" for one in values)
             rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{link}</td>{cells}</tr>')
-        head = "".join(
-            f"<th>{one}</th>"
-            for one in ("verdict", "table or figure", "dataset", "data", "claim", "our numbers", "decided by")
-        )
+        columns = ("verdict", "table or figure", "dataset", "data", "claim", "our numbers", "decided by")
+        head = "".join(f"<th>{one}</th>" for one in columns)
         parts.append(
             f'<div class="claim-list"><h3>{len(part)} {title}</h3><p class="row">{buttons}</p><details><summary>All of '
             f'them</summary><div class="scroll"><table class="claims"><thead><tr>{head}</tr></thead><tbody>'
@@ -224,15 +220,16 @@ def _badge(verdict: str, text: str | None = None) -> str:
     return f'<span class="verdict" data-verdict="{verdict}">{text or verdict}</span>'
 
 
-def _count(verdict: str, count: int) -> str:
-    """Return a count with its verdict, such as "3 reproduced"."""
-    return f"{count} {verdict}"
+def _count_verdicts(claims: pd.DataFrame) -> str:
+    """Return the counts of verdicts in their colours, such as "3 reproduced"."""
+    counts = claims["verdict"].value_counts()
+    badges = "".join(_badge(one, f"{counts[one]} {one}") for one in VERDICTS if one in counts)
+    return f'<span class="verdicts">{badges}</span>'
 
 
 def _gallery(paper: str, entries: Sequence[Mapping[str, Any]], claims: pd.DataFrame, folder: Path) -> str:
-    cards = [
-        _card(entry, claims[claims["target"] == entry["name"]], folder) for entry in entries if entry["paper"] == paper
-    ]
+    of_paper = [entry for entry in entries if entry["paper"] == paper]
+    cards = [_card(entry, claims[claims["target"] == entry["name"]], folder) for entry in of_paper]
     return f'<div class="gallery">{"".join(cards)}</div>' if cards else ""
 
 
@@ -253,22 +250,20 @@ def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
         if "png" not in files:
             thumbnail = _small_table(match[1])
     of_paper = claims[claims["whose"] == PAPERS_OWN]
-    counts = (of_paper if len(of_paper) else claims)["verdict"].value_counts()  # variants do not count for a paper
-    verdicts = "".join(_badge(one, _count(one, counts[one])) for one in VERDICTS if one in counts)
+    verdicts = _count_verdicts(of_paper if len(of_paper) else claims)  # variants do not count for a paper
     links = ", ".join(
         f'<a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(kind)}</a>'
         for kind, path in files.items()
     )
     runs = "".join(f"<li>{html.escape(one)}</li>" for one in entry["runs"])
-    behind = (
-        f"<details><summary>Fits behind it ({len(entry['runs'])})</summary><ul>{runs}</ul></details>" if runs else ""
-    )
+    about_fits = f"<summary>Fits behind it ({len(entry['runs'])})</summary><ul>{runs}</ul>"
+    behind = f"<details>{about_fits}</details>" if runs else ""
     caption, _, details = entry["caption"].partition("\n\n")
     notes = f"<details><summary>Notes</summary>{_rst(details)}</details>" if details else ""
     name = html.escape(entry["title"].removeprefix(f"{PAPERS[entry['paper']]}, "))
     return (
         f'<details class="card" id="{html.escape(entry["name"])}"><summary><span class="thumbnail">{thumbnail}</span>'
-        f'<span class="name">{name}</span><span class="verdicts">{verdicts}</span></summary>'
+        f'<span class="name">{name}</span>{verdicts}</summary>'
         f'<div class="caption">{_rst(caption)}{notes}</div>{shown}{behind}<p class="soft">As data: {links}</p>'
         "</details>"
     )
