@@ -51,16 +51,12 @@ class Assignments:
             raise ValueError(f"{path} holds no assignments: a header 'document', solutions and a row for each document")
         table = np.empty((len(lines) - 1, len(header)), np.int64)
         for number, line in enumerate(lines[1:]):
-            fields = line.split("\t")
+            where, fields = f"{path}, line {number + 2}", line.split("\t")
             if len(fields) != len(header) or not all(one.isascii() and one.isdigit() for one in fields):
-                raise ValueError(
-                    f"{path}, line {number + 2}: {line!r} is not {len(header)} whole numbers of at least 0"
-                )
+                raise ValueError(f"{where}: {line!r} is not {len(header)} whole numbers of at least 0")
             table[number] = [int(one) for one in fields]
             if table[number, 0] != number:
-                raise ValueError(
-                    f"{path}, line {number + 2}: found document {table[number, 0]}; document {number} is needed"
-                )
+                raise ValueError(f"{where}: found document {table[number, 0]}; document {number} is needed")
         return cls({name: table[:, column] for column, name in enumerate(header) if column})
 
 

@@ -161,14 +161,8 @@ def random_state(seed: int, purpose: str, start: int = 0) -> int:
 
 def load_libraries() -> None:
     """Import the libraries that fits of baselines use, so that the time of a fit does not include their import."""
-    for name in (
-        "sklearn.cluster",
-        "sklearn.decomposition",
-        "sklearn.feature_extraction.text",
-        "sklearn.metrics",
-        "sklearn.mixture",
-    ):
-        importlib.import_module(name)
+    for name in ("cluster", "decomposition", "feature_extraction.text", "metrics", "mixture"):
+        importlib.import_module(f"sklearn.{name}")
 
 
 @contextmanager

@@ -26,6 +26,5 @@ class Cut(Baseline):
         if model is None:
             raise ValueError(f"{self.title} needs the model of another run")
         hierarchy = find_hierarchy(model, corpus)
-        return Fitted(
-            Assignments({"cluster": hierarchy.cut(hierarchy.recommended)}), hierarchy.n_clusters, {"cluster": True}
-        )
+        cut = Assignments({"cluster": hierarchy.cut(hierarchy.recommended)})
+        return Fitted(cut, hierarchy.n_clusters, {"cluster": True})

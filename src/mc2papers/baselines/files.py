@@ -57,9 +57,11 @@ def fit_baseline(
         "converged": fitted.converged,
         "citation": baseline.citation,
     }
-    _save(fitted, about, output)
-    timing = spent | {"compile_seconds": sum(compiled), "threads": 1}
-    complete = about | timing | environment()
+    result = fitted.result
+    if isinstance(result, Posterior):
+        result = replace(result, provenance=about)
+    result.save(output)
+    complete = about | spent | {"compile_seconds": sum(compiled), "threads": 1} | environment()
     storage.write_json(provenance, complete)
     return complete
 
@@ -68,8 +70,3 @@ def _timed(baseline: Baseline, corpus: Corpus, seed: int, model: Posterior | Non
     started, cpu_started = time.perf_counter(), time.process_time()
     fitted = baseline.fit(corpus, seed, model)
     return fitted, {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
-
-
-def _save(fitted: Fitted, about: Mapping[str, Any], output: Path) -> None:
-    result = replace(fitted.result, provenance=dict(about)) if isinstance(fitted.result, Posterior) else fitted.result
-    result.save(output)

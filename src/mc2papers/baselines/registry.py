@@ -23,12 +23,7 @@ BASELINES: dict[str, type[Baseline]] = {
 
 def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
     """Make a baseline from plain settings. Raises ValueError for an unknown name or setting, or an invalid value."""
-    known = settings_of(name)
+    known = BASELINES[choice("baseline", name, BASELINES)].defaults()
     for setting in settings:
         choice(f"a setting of baseline {name!r}", setting, known)
     return BASELINES[name](**settings)
-
-
-def settings_of(name: str) -> dict[str, Any]:
-    """Return the settings of a baseline with their defaults. Raises ValueError for an unknown name."""
-    return BASELINES[choice("baseline", name, BASELINES)].defaults()

@@ -96,10 +96,9 @@ def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
     """
     origin = ORIGINS[dataset]
     if corpus["source"] != "simulated":
-        is_other = corpus["source"] == "real" and not origin.in_papers
-        return Data(
-            "real, of no paper" if is_other else corpus["source"], origin.in_papers and corpus["source"] == "real"
-        )
+        is_real = corpus["source"] == "real"
+        label = corpus["source"] if origin.in_papers or not is_real else "real, of no paper"
+        return Data(label, is_real and origin.in_papers)
     model = model_of(dataset, corpus)
     how = "drawn as in the paper" if origin.by_paper else "simulated"
     return Data(f"{how} ({model})", origin.by_paper, "" if origin.by_paper else model)
