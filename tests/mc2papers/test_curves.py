@@ -266,11 +266,9 @@ def test_claims_without_a_fit_are_not_computed():
 
 
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
-    rows = curves.seconds_by_threads(
-        parts[0], model="mc2", engine="svi", contexts={}, iterations=1,
-        settings={"document_level": False, "max_clusters": 4, "max_topics": 6, "batch_size": 10}, threads=[1, 2],
-        seeds=[0, 1],
-    )  # fmt: skip
+    settings = {"document_level": False, "max_clusters": 4, "max_topics": 6, "batch_size": 10}
+    run = {"model": "mc2", "engine": "svi", "contexts": {}, "iterations": 1, "settings": settings}
+    rows = curves.seconds_by_threads(parts[0], run, threads=[1, 2], seeds=[0, 1])
     assert rows[["seed", "threads"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
     assert (rows["seconds"] > 0).all()
     assert rows.groupby("seed")["elbo"].nunique().tolist() == [1, 1]

@@ -166,10 +166,10 @@ class TestTable4:
 
     def test_epochs_are_timed_three_times_from_the_second_on(self):
         settings = {"document_level": False, "max_clusters": 3, "max_topics": 4}
+        run = {"model": "mc2", "engine": "svi", "contexts": {}, "settings": settings}
         rows = epochs.epoch_seconds(
-            simulated(), model="mc2", engine="svi", contexts={}, settings=settings, batch_sizes=[50, 100],
-            threads=[1, 2], masters=[], n_shards=2, properties={},
-        )  # fmt: skip
+            simulated(), run, batch_sizes=[50, 100], threads=[1, 2], masters=[], n_shards=2, properties={}
+        )
         assert rows[["workers", "batch_size"]].drop_duplicates().to_numpy().tolist() == [
             [1, 50], [1, 100], [2, 50], [2, 100],
         ]  # fmt: skip
@@ -270,9 +270,8 @@ class TestTable3:
     def test_mini_batches_are_compared_under_their_own_globals(self):
         corpus = simulated()
         settings = {"max_clusters": 3, "max_topics": 4, "batch_size": 50}
-        rows = batches.agreement_by_batch(
-            corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
-        )
+        run = {"model": "mc2", "contexts": {}, "settings": settings | {"document_level": False}}
+        rows = batches.agreement_by_batch(corpus, "mesh", run, seeds=[0, 1])
         assert rows.groupby("seed").size().tolist() == [3, 3]
         assert rows["documents"].tolist() == [50, 100, 120] * 2
         # by hand: the start's globals score the first mini-batch
@@ -286,9 +285,8 @@ class TestTable3:
 
     def test_labels_are_compared_with_likeliest_clusters_per_batch(self, tmp_path):
         corpus, settings = simulated(), {"max_clusters": 3, "max_topics": 4, "batch_size": 50}
-        rows = batches.agreement_by_batch(
-            corpus, None, model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
-        )
+        run = {"model": "mc2", "contexts": {}, "settings": settings | {"document_level": False}}
+        rows = batches.agreement_by_batch(corpus, None, run, seeds=[0, 1])
         engine, words = svi(**settings), corpus.with_contexts({})
         state = engine.init(words, 1)
         first = next(corpus.batches(50, 1, 1))
@@ -298,7 +296,7 @@ class TestTable3:
         assert rows.loc[3, "nmi"] == clustering.nmi(corpus.labels[first], found)
         assert rows.loc[3, "exchanged_purity"] == clustering.purity(found, corpus.labels[first])
         with pytest.raises(ValueError, match="needs one label for each document"):
-            batches.agreement_by_batch(Corpus(corpus.content), None, model="mc2", contexts={}, settings={}, seeds=[0])
+            batches.agreement_by_batch(Corpus(corpus.content), None, run, seeds=[0])
         # the table: means by documents, of which the last mini-batch has 20 of 120
         about = {"dataset": "AUA", "context_available_percent": 0.0, "source": "simulated"}
         both = pd.concat([rows.assign(**about), rows.assign(**about | {"context_available_percent": 100.0})])
@@ -320,10 +318,9 @@ class TestTable3:
         assert claims["data"].str.startswith("real, of no paper").tolist() == [False, False, True, True]
 
     def test_mini_batches_of_a_corpus_without_headings_are_refused(self):
+        run = {"model": "mc2", "contexts": {}, "settings": {}}
         with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
-            batches.agreement_by_batch(
-                simulated().with_contexts({}), "mesh", model="mc2", contexts={}, settings={}, seeds=[0]
-            )
+            batches.agreement_by_batch(simulated().with_contexts({}), "mesh", run, seeds=[0])
 
     @pytest.mark.parametrize(
         ("few", "verdict"),

@@ -7,25 +7,17 @@ from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2papers.uai2016.epochs import epoch_seconds
 
-
-def main(snakemake):
-    with job(snakemake.log[0], snakemake.threads):
-        folder, fit, times = Path(snakemake.input.corpus), snakemake.params.fit, snakemake.params.times
-        about = storage.read_json(folder / "source.json")
-        rows = epoch_seconds(
-            Corpus.load(folder / "train"),
-            contexts=fit["contexts"],
-            model=fit["model"],
-            engine=fit["engine"],
-            settings=fit["settings"],
-            batch_sizes=times["batch_sizes"],
-            threads=sorted({1, snakemake.threads}),
-            masters=[] if snakemake.params.lack else times["masters"],
-            n_shards=times["n_shards"],
-            properties=snakemake.params.spark,
-        ).assign(dataset=about["title"], source=about["source"], documents=about["train_documents"])
-        with storage.replacing(snakemake.output[0]) as stream:
-            rows.to_csv(stream, index=False)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0], snakemake.threads):
+    folder, fit, times = Path(snakemake.input.corpus), snakemake.params.fit, snakemake.params.times
+    about = storage.read_json(folder / "source.json")
+    rows = epoch_seconds(
+        Corpus.load(folder / "train"),
+        fit,
+        batch_sizes=times["batch_sizes"],
+        threads=sorted({1, snakemake.threads}),
+        masters=[] if snakemake.params.lack else times["masters"],
+        n_shards=times["n_shards"],
+        properties=snakemake.params.spark,
+    ).assign(dataset=about["title"], source=about["source"], documents=about["train_documents"])
+    with storage.replacing(snakemake.output[0]) as stream:
+        rows.to_csv(stream, index=False)

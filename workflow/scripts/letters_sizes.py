@@ -8,25 +8,18 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2papers.icml2014.sizes_fits import letters_of_size
 
-
-def main(snakemake):
-    with job(snakemake.log[0], snakemake.threads):
-        figure, rows = snakemake.params.figure, []
-        for axis in ("n_tokens", "n_documents"):
-            for size in figure[axis]:
-                logging.info("%s: %d", axis, size)
-                fixed = {"n_documents": figure["fixed_n_documents"], "n_tokens": figure["fixed_n_tokens"]}
-                of_size = letters_of_size(
-                    **fixed | {axis: size},
-                    noise=figure["noise"],
-                    repeats=figure["repeats"],
-                    iterations=figure["iterations"],
-                    **{name: snakemake.params.fit[name] for name in ("model", "engine", "contexts", "settings")},
-                    threads=snakemake.threads,
-                )
-                rows.append(of_size.assign(axis=axis))
-        with storage.replacing(snakemake.output[0]) as stream:
-            pd.concat(rows).to_csv(stream, index=False)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0], snakemake.threads):
+    figure, rows = snakemake.params.figure, []
+    for axis in ("n_tokens", "n_documents"):
+        for size in figure[axis]:
+            logging.info("%s: %d", axis, size)
+            fixed = {"n_documents": figure["fixed_n_documents"], "n_tokens": figure["fixed_n_tokens"]}
+            of_size = letters_of_size(
+                **fixed | {axis: size},
+                run=snakemake.params.fit,
+                **{name: figure[name] for name in ("noise", "repeats", "iterations")},
+                threads=snakemake.threads,
+            )
+            rows.append(of_size.assign(axis=axis))
+    with storage.replacing(snakemake.output[0]) as stream:
+        pd.concat(rows).to_csv(stream, index=False)

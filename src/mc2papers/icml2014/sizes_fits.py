@@ -19,14 +19,11 @@ logger = logging.getLogger(__name__)
 def letters_of_size(
     n_documents: int,
     n_tokens: int,
+    run: Mapping[str, Any],
     *,
     noise: float,
     repeats: int,
     iterations: int,
-    model: str,
-    engine: str,
-    settings: Mapping[str, Any],
-    contexts: Mapping[str, Any],
     threads: int = 1,
 ) -> pd.DataFrame:
     """Draw ``repeats`` corpora, fit each with and without its context, and compare clusters with the truth.
@@ -34,7 +31,7 @@ def letters_of_size(
     Parameters
     ----------
     n_documents, n_tokens, noise : see :func:`mc2papers.datasets.simulated.letters.simulate`; the seed is the repeat.
-    model, engine, settings, contexts : see :func:`mc2core.inference.registry.specify`; the context is ``number``.
+    run : ``fit`` of a run of :func:`mc2papers.configuration.read_experiments`; the context is ``number``.
 
     Returns
     -------
@@ -45,10 +42,10 @@ def letters_of_size(
     for repeat in range(repeats):
         corpus, truth = letters.simulate(repeat, n_documents, n_tokens, noise)
         for with_context in (True, False):
-            used = contexts if with_context else {}
+            used = run["contexts"] if with_context else {}
             done = fit(
                 corpus.with_contexts({name: corpus.contexts[name] for name in used}),
-                *specify(model, engine, settings, used, threads),
+                *specify(run["model"], run["engine"], run["settings"], used, threads),
                 iterations=iterations,
                 burn_in=iterations - 1,
                 seed=repeat,

@@ -29,10 +29,8 @@ MEASURES = {
 def agreement_by_batch(
     corpus: Corpus,
     truth: str | None,
+    run: Mapping[str, Any],
     *,
-    model: str,
-    contexts: Mapping[str, Any],
-    settings: Mapping[str, Any],
     seeds: Sequence[int],
     missing: float = 0.0,
     threads: int = 1,
@@ -43,6 +41,7 @@ def agreement_by_batch(
     count context, the measure is the eNMI with the names in this context. If ``truth`` is None, the likeliest clusters
     are compared with the labels of the corpus by MEASURES.
 
+    ``run`` is ``fit`` of a run of :func:`mc2papers.configuration.read_experiments`.
     ``missing`` is the fraction of documents whose contexts the fit does not use; the truth always uses all contexts.
     Documents without a truth are not compared. The columns are seed, batch (from 1), documents (visited so far), and
     enmi (NaN if no document can be compared) or clusters and MEASURES. Raises ValueError if the corpus lacks this
@@ -56,9 +55,9 @@ def agreement_by_batch(
         raise ValueError(f"agreement of mini-batches needs the count context {truth!r}; the corpus has: {has}")
     rows = []
     for seed in seeds:
-        part = corpus.with_contexts({one: corpus.contexts[one] for one in contexts})
+        part = corpus.with_contexts({one: corpus.contexts[one] for one in run["contexts"]})
         seen = subsets.without_contexts(part, missing, seed)
-        believed, engine = specify(model, "svi", settings, contexts, threads)
+        believed, engine = specify(run["model"], "svi", run["settings"], run["contexts"], threads)
         engine = _following(names)(**engine.settings(), threads=threads)
         state = engine.init(believed.for_corpus(seen), seen, seed)
         while engine.advance(seen, state, seed, 1) is None:

@@ -54,23 +54,18 @@ def _of(whole: Posterior, samples: list[Any]) -> Posterior:
 
 
 def seconds_by_threads(
-    corpus: Corpus,
-    *,
-    model: str,
-    engine: str,
-    contexts: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    iterations: int,
-    threads: Sequence[int],
-    seeds: Sequence[int],
+    corpus: Corpus, run: Mapping[str, Any], *, threads: Sequence[int], seeds: Sequence[int]
 ) -> pd.DataFrame:
-    """Fit once per seed and number of threads; return columns threads, seed, seconds (without compilation) and elbo."""
-    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    """Fit once per seed and number of threads; return columns threads, seed, seconds (without compilation) and elbo.
+
+    run : ``fit`` of a run of :func:`mc2papers.configuration.read_experiments`
+    """
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in run["contexts"]})
     rows = []
     for seed in seeds:
         for n_threads in threads:
-            one = specify(model, engine, settings, contexts, n_threads)
-            done = fit(part, *one, iterations=iterations, seed=seed)
+            one = specify(run["model"], run["engine"], run["settings"], run["contexts"], n_threads)
+            done = fit(part, *one, iterations=run["iterations"], seed=seed)
             seconds, elbo = done.provenance["seconds"], done.trace["elbo"].iloc[-1]
             rows.append({"seed": seed, "threads": n_threads, "seconds": seconds, "elbo": elbo})
     return pd.DataFrame(rows)

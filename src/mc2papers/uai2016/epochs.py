@@ -20,11 +20,8 @@ _TIMED = {"svi": 3, "gibbs": 1}
 
 def epoch_seconds(
     corpus: Corpus,
+    run: Mapping[str, Any],
     *,
-    model: str,
-    engine: str,
-    contexts: Mapping[str, Any],
-    settings: Mapping[str, Any],
     batch_sizes: Sequence[int],
     threads: Sequence[int],
     masters: Sequence[str],
@@ -36,15 +33,18 @@ def epoch_seconds(
     The first epoch or sweep is not measured, because it opens shards and starts processes. The columns are engine,
     place ("threads" or a Spark master), workers (number of threads, or :func:`workers_of` the master), batch_size
     (missing for Gibbs), iteration and seconds. The place does not change the result of an iteration.
+
+    run : ``fit`` of a run of :func:`mc2papers.configuration.read_experiments`
     """
+    engine = run["engine"]
     batches = [{"batch_size": size} for size in batch_sizes] if engine == "svi" else [{}]
-    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in run["contexts"]})
 
     def timed(place: str, workers: int | None, n_threads: int, shards: int | None) -> list[dict[str, Any]]:
         rows = []
         for batch in batches:
-            wanted = {**settings, **batch, "n_shards": shards}
-            one = specify(model, engine, wanted, contexts, n_threads)
+            settings = {**run["settings"], **batch, "n_shards": shards}
+            one = specify(run["model"], engine, settings, run["contexts"], n_threads)
             trace = fit(part, *one, iterations=1 + _TIMED[engine], seed=0).trace
             about = {"engine": engine, "place": place, "workers": workers, **batch}
             seconds = zip(trace["iteration"], trace["seconds"].diff(), strict=True)
