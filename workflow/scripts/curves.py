@@ -11,18 +11,13 @@ from mc2core.posterior import Posterior
 from mc2papers.datasets.catalogue import describe
 from mc2papers.uai2016.curves import perplexity_curve
 
-
-def main(snakemake):
-    with job(snakemake.log[0], snakemake.threads):
-        folder = Path(snakemake.input.corpus)
-        about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
-        curves = [
-            perplexity_curve(Posterior.load(path), test, snakemake.params.estimator).assign(run=Path(path).parts[-3])
-            for path in snakemake.input.snapshots
-        ]
-        rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
-        with storage.replacing(snakemake.output[0]) as stream:
-            rows.to_csv(stream, index=False)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0], snakemake.threads):
+    folder = Path(snakemake.input.corpus)
+    about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
+    curves = [
+        perplexity_curve(Posterior.load(path), test, snakemake.params.estimator).assign(run=Path(path).parts[-3])
+        for path in snakemake.input.snapshots
+    ]
+    rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
+    with storage.replacing(snakemake.output[0]) as stream:
+        rows.to_csv(stream, index=False)

@@ -5,12 +5,7 @@ from mc2core.corpus import Corpus
 from mc2core.explore.describe import describe
 from mc2core.posterior import Posterior
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        corpus = Corpus.load(f"{snakemake.input.corpus}/train")
-        posterior, title = Posterior.load(snakemake.input.posterior), snakemake.params.title
-        describe(posterior, corpus, snakemake.output[0], title, threads=snakemake.threads)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    corpus = Corpus.load(f"{snakemake.input.corpus}/train")
+    posterior, title = Posterior.load(snakemake.input.posterior), snakemake.params.title
+    describe(posterior, corpus, snakemake.output[0], title, threads=snakemake.threads)

@@ -3,10 +3,5 @@
 from mc2core.base.logs import job
 from mc2papers.datasets.dumps.wikipedia import parse_first_writers
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        parse_first_writers(snakemake.input[0], snakemake.output[0], allow_truncated=snakemake.params.allow_truncated)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    parse_first_writers(snakemake.input[0], snakemake.output[0], allow_truncated=snakemake.params.allow_truncated)

@@ -3,10 +3,5 @@
 from mc2core.base.logs import job
 from mc2papers.datasets.download.listing import list_baseline
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        list_baseline(snakemake.output[0], data_folder=snakemake.config["data_folder"] or None)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    list_baseline(snakemake.output[0], data_folder=snakemake.config["data_folder"] or None)

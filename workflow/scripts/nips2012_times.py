@@ -4,13 +4,8 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2papers.nips2012.times import time_documents
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        params = snakemake.params
-        times = time_documents(params.settings, **params.grid, n_seeds=params.n_seeds)
-        with storage.replacing(snakemake.output[0]) as stream:
-            times.to_csv(stream, index=False)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    params = snakemake.params
+    times = time_documents(params.settings, **params.grid, n_seeds=params.n_seeds)
+    with storage.replacing(snakemake.output[0]) as stream:
+        times.to_csv(stream, index=False)

@@ -11,26 +11,6 @@ from mc2papers.report.jobs import read_jobs
 from mc2papers.report.reproduction_report import write_reproduction_report
 
 
-def main(snakemake):
-    with job(snakemake.log[0]):
-        of_runs = found_by_run([*snakemake.input.fits, *snakemake.input.own])
-        entries = [
-            entry
-            | {
-                "files": {kind: found(snakemake.input, path) for kind, path in entry["files"].items()},
-                "runs": ["; ".join(filter(None, (said, of_runs.get(run)))) for run, said in entry["runs"].items()],
-            }
-            for entry in snakemake.params.entries
-        ]
-        own = {
-            f"{run}: clusters, topics and documents": (f"{found(snakemake.input, folder)}/index.html", of_runs[run])
-            for run, folder in snakemake.params.own.items()
-        }
-        claims = pd.read_csv(snakemake.input.claims)
-        ran = read_jobs(".snakemake/metadata", Path(snakemake.log[0]).parent)
-        write_reproduction_report(snakemake.output[0], entries, claims, snakemake.params.about, own, ran)
-
-
 def found(paths, path):
     """Return the actual path of a file, which may begin with the prefix of a module."""
     return next(one for one in paths if one == path or one.endswith(f"/{path}"))
@@ -44,4 +24,20 @@ def found_by_run(paths):
     return {run: sentence_of_all(several) for run, several in about.items()}
 
 
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    of_runs = found_by_run([*snakemake.input.fits, *snakemake.input.own])
+    entries = [
+        entry
+        | {
+            "files": {kind: found(snakemake.input, path) for kind, path in entry["files"].items()},
+            "runs": ["; ".join(filter(None, (said, of_runs.get(run)))) for run, said in entry["runs"].items()],
+        }
+        for entry in snakemake.params.entries
+    ]
+    own = {
+        f"{run}: clusters, topics and documents": (f"{found(snakemake.input, folder)}/index.html", of_runs[run])
+        for run, folder in snakemake.params.own.items()
+    }
+    claims = pd.read_csv(snakemake.input.claims)
+    ran = read_jobs(".snakemake/metadata", Path(snakemake.log[0]).parent)
+    write_reproduction_report(snakemake.output[0], entries, claims, snakemake.params.about, own, ran)

@@ -5,10 +5,5 @@ from pathlib import Path
 from mc2core.base.logs import job
 from mc2papers.fits import score_runs
 
-
-def main(snakemake):
-    with job(snakemake.log[0], snakemake.threads):
-        score_runs(Path(snakemake.output[0]).parents[2], snakemake.params.runs)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0], snakemake.threads):
+    score_runs(Path(snakemake.output[0]).parents[2], snakemake.params.runs)

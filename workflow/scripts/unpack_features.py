@@ -3,10 +3,5 @@
 from mc2core.base.logs import job
 from mc2papers.datasets.formats.rar import unpack
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        unpack(snakemake.input[0], snakemake.output)
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    unpack(snakemake.input[0], snakemake.output)

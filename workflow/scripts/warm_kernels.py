@@ -5,16 +5,11 @@ from mc2core.compute.spark import missing
 from mc2papers import configuration
 from mc2papers.warm_kernels import warm_kernels
 
-
-def main(snakemake):
-    with job(snakemake.log[0]):
-        config, engine = snakemake.config, snakemake.wildcards.engine
-        chosen = configuration.choose_datasets(config)
-        runs = configuration.read_experiments(
-            snakemake.params.table, configuration.read_yaml(snakemake.params.schema), config, chosen
-        )
-        runs, _ = configuration.leave_out_spark(runs, config, missing())
-        warm_kernels(engine, configuration.variants(runs, engine), config["contexts"], config["estimators"])
-
-
-main(snakemake)  # noqa: F821  (given by the workflow)
+with job(snakemake.log[0]):
+    config, engine = snakemake.config, snakemake.wildcards.engine
+    chosen = configuration.choose_datasets(config)
+    runs = configuration.read_experiments(
+        snakemake.params.table, configuration.read_yaml(snakemake.params.schema), config, chosen
+    )
+    runs, _ = configuration.leave_out_spark(runs, config, missing())
+    warm_kernels(engine, configuration.variants(runs, engine), config["contexts"], config["estimators"])
