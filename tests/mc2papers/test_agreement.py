@@ -17,17 +17,15 @@ def fit(method, contexts, *solutions, **more):
     return about | ({"solutions": list(solutions)} if len(solutions) > 1 else solutions[0])
 
 
+SOLUTIONS = [
+    solution(0.3, solution="k2", clusters=2),
+    solution(0.5, solution="k4", clusters=4),
+    solution(0.7, solution="k9", clusters=9, rand_index=0.95),
+]
 SCORES = [
     fit("MC2", ["tag"], solution(0.8)),
     fit("MC2", ["tag"], solution(0.6), seed=1),
-    fit(
-        "K-means",
-        [],
-        solution(0.3, solution="k2", clusters=2),
-        solution(0.5, solution="k4", clusters=4),
-        solution(0.7, solution="k9", clusters=9, rand_index=0.95),
-        converged={"k2": True, "k4": False, "k9": True},
-    ),
+    fit("K-means", [], *SOLUTIONS, converged={"k2": True, "k4": False, "k9": True}),
 ]
 
 
@@ -54,18 +52,15 @@ def kmeans(value, seed, **more):
     [
         ((0.8, 0.8), "reproduced"),
         ((0.3, 0.3), "not reproduced"),
-        ((0.6, 0.5), "inconclusive"),
-        ((0.8,), "inconclusive"),
+        *((one, "inconclusive") for one in ((0.6, 0.5), (0.8,))),
     ],
 )
 def test_claims_are_judged_by_seed_over_all_measures(ours, verdict):
     scores = [fit("MC2", ["tag"], solution(value), seed=seed) for seed, value in enumerate(ours)]
     rivals = [kmeans(0.5, 0), kmeans(0.51, 1), fit("AP", [], solution(0.1)), fit("AP", [], solution(0.1), seed=1)]
     best, _ = agreement.claims([*scores, *rivals], "X")
-    assert (best.text, best.favours) == (
-        "MC2 with contexts has the highest agreement with the classes in all four measures",
-        "any simulator",
-    )
+    assert best.text == "MC2 with contexts has the highest agreement with the classes in all four measures"
+    assert best.favours == "any simulator"
     # the Rand index is a tie with all
     assert best.verdict == ("inconclusive" if verdict == "reproduced" else verdict)
     if verdict == "reproduced":
@@ -81,10 +76,8 @@ def test_a_wide_margin_is_more_than_a_lead(ours, verdict):
     scores = [fit("MC2", ["tag"], solution(ours, rand_index=0.97), seed=seed) for seed in (0, 1)]
     best, wide = agreement.claims([*scores, kmeans(0.5, 0), kmeans(0.501, 1)], "X")
     assert best.verdict == "reproduced"
-    assert (wide.text, wide.verdict) == (
-        "MC2 with contexts leads all other methods by a wide margin (at least 0.05 in purity and 0.05 in NMI, our "
-        "thresholds)", verdict,
-    )  # fmt: skip
+    margin = "a wide margin (at least 0.05 in purity and 0.05 in NMI, our thresholds)"
+    assert (wide.text, wide.verdict) == (f"MC2 with contexts leads all other methods by {margin}", verdict)
 
 
 @pytest.mark.parametrize(("documents", "verdict"), [(45, "reproduced"), (44, "not testable on these data")])
@@ -93,9 +86,8 @@ def test_a_rival_with_few_documents_per_cluster_is_none(documents, verdict):
     scores = [fit("MC2", ["tag"], solution(0.8, rand_index=0.97), seed=seed, documents=documents) for seed in (0, 1)]
     best, _ = agreement.claims([*scores, *rivals], "X")
     assert best.verdict == verdict
-    assert best.reason.startswith("K-means has 9 clusters for 44 documents, so it does not count as a rival; ") == (
-        documents == 44
-    )
+    why = "K-means has 9 clusters for 44 documents, so it does not count as a rival; "
+    assert best.reason.startswith(why) == (documents == 44)
     alone = [one | {"clusters": documents} for one in scores]
     assert agreement.claims([*alone, *rivals], "X")[0].verdict in ("precondition not met", "not testable on these data")
 
@@ -132,9 +124,8 @@ def test_every_method_has_its_line_in_every_panel():
     assert [text.get_text() for text in panels[0].get_yticklabels()] == ["MC2, tags (K 5)", "K-means (K 5)"]
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["0", "0.5", "1"]
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "mean, with tags", "mean, contents alone", "one sd to each side", "smallest to largest",
-    ]  # fmt: skip
+    entries = ["mean, with tags", "mean, contents alone", "one sd to each side", "smallest to largest"]
+    assert [text.get_text() for text in legend.get_texts()] == entries
     # filled where tags were seen, hollow where they were not, here and in the legend
     tags, alone, *_ = legend.get_lines()
     assert panels[0].lines[2].get_markerfacecolor() == panels[0].lines[2].get_color()

@@ -27,18 +27,12 @@ def fit(run, method, *solutions, seed=0, contexts=(), title="LabelMe", cpu_secon
     return about | ({"solutions": list(solutions)} if converged else solutions[0])
 
 
+K2, K4 = solution(0.2, solution="k2", clusters=2), solution(0.4, solution="k4", clusters=4)
 SCORES = [
     fit("l-words", "MC2", solution(0.4, clusters=50)),
     fit("l-words", "MC2", solution(0.6, clusters=60), seed=1),
     fit("l-kmeans", "K-means (K given)", solution(0.55, solution="k8", clusters=8), converged={"k8": True}),
-    fit(
-        "l-many",
-        "K-means (several K)",
-        solution(0.2, solution="k2", clusters=2),
-        solution(0.4, solution="k4", clusters=4),
-        converged={"k2": True, "k4": False},
-        cpu_seconds=6.0,
-    ),
+    fit("l-many", "K-means (several K)", K2, K4, converged={"k2": True, "k4": False}, cpu_seconds=6.0),
     fit("l-hdp", "HDP", {"clusters": None}, cpu_seconds=10.0),
     fit("l-ap", "HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
     fit("l-level", "MC2, recommended cut", solution(0.7, solution="cluster", clusters=9), converged={"cluster": True}),
@@ -128,14 +122,12 @@ def test_fits_without_a_clustering_are_no_precondition_of_a_gain():
 def test_methods_are_compared_by_seed(ours, verdict):
     rival = seeds("b", "K-means (K given)", 0.5, 0.5, 0.5, converged={"k8": True})
     found = judged([*seeds("a", "MC2", *ours), *seeds("c", "MC2, document level (ours)", 0.1, 0.1, 0.1), *rival])
-    for measure in ("NMI", "ARI"):
-        assert (
-            found["LabelMe", f"the {measure} of MC2 is at least the {measure} of K-means with K fixed"].verdict
-            == verdict
-        )
-        text = f"the {measure} of MC2, document level (ours) is at least the {measure} of K-means with K fixed"
-        assert found["LabelMe", text].verdict == "not reproduced"
-    assert len(found) == 4
+    verdicts = {"MC2": verdict, "MC2, document level (ours)": "not reproduced"}
+    assert {text: one.verdict for (_, text), one in found.items()} == {
+        f"the {measure} of {method} is at least the {measure} of K-means with K fixed": one
+        for measure in ("NMI", "ARI")
+        for method, one in verdicts.items()
+    }
 
 
 def test_the_claims_of_icml2014_figure5_need_contexts():
@@ -154,16 +146,13 @@ def test_the_claims_of_icml2014_figure5_need_contexts():
 def test_given_the_number_of_classes_ours_meets_others_given_it():
     ours = seeds("a", "MC2, document level (ours, K given)", 0.6, 0.61, 0.6)
     rivals = {"K-means": 0.5, "LSA + K-means": 0.7, "NMF": 0.6}
-    made = [
-        seeds(name, f"{name} (K given)", value, value, value, converged={"k8": True}) for name, value in rivals.items()
-    ]
+    more = {"converged": {"k8": True}}
+    made = [seeds(name, f"{name} (K given)", *[value] * 3, **more) for name, value in rivals.items()]
     found = {text: one.verdict for (_, text), one in judged([*ours, *itertools.chain.from_iterable(made)]).items()}
     verdicts = {"K-means": "reproduced", "LSA + K-means": "not reproduced", "NMF": "inconclusive"}
-    for name in ("LSA + Gaussian mixture", "LDA", "GSDMM"):
-        verdicts[name] = "precondition not met"
-    assert found == {
-        f"with K fixed, the ARI is at least the ARI of {name} (K given)": one for name, one in verdicts.items()
-    }
+    verdicts |= dict.fromkeys(("LSA + Gaussian mixture", "LDA", "GSDMM"), "precondition not met")
+    text = "with K fixed, the ARI is at least the ARI of {} (K given)"
+    assert found == {text.format(name): one for name, one in verdicts.items()}
 
 
 @pytest.mark.parametrize(
@@ -186,16 +175,11 @@ def test_the_recommended_level_is_compared_with_the_best_rival(ari, clusters, ve
     of_ari, of_free, of_size = found.values()
     assert (of_ari.verdict, of_size.verdict) == verdicts
     assert of_free.said == "no fit of GSDMM (K at most 300)"
-    assert (
-        of_ari.text
-        == "with K inferred, the ARI of the recommended cut is at least 0.85 times the ARI of the best rival "
-        "with K fixed"
-    )
-    assert "against 0.802 ± 0.003 of NMF (K given): ARI minus 0.85 times the ARI of the best rival " in of_ari.said
-    assert (
-        of_size.text == "with K inferred, the number of clusters of the recommended cut is within a factor of 2 of the "
-        "number of classes"
-    )
+    least = "0.85 times the ARI of the best rival"
+    assert of_ari.text == f"with K inferred, the ARI of the recommended cut is at least {least} with K fixed"
+    assert f"against 0.802 ± 0.003 of NMF (K given): ARI minus {least} " in of_ari.said
+    number = "the number of clusters of the recommended cut is within a factor of 2 of the number of classes"
+    assert of_size.text == f"with K inferred, {number}"
     assert of_size.said.startswith(f"{np.mean(clusters):.1f} ± {np.std(clusters, ddof=1):.1f} for 8: ")
 
 
@@ -218,10 +202,8 @@ def test_without_a_data_folder_the_target_is_left_out(checkout):
     assert code == 0, output
     assert said in output
     assert "rule labelled_table1" not in output
-    for name, why in (
-        ("labelled_table1", "has no run in config/experiments.tsv"),
-        ("labelled", "has no target on the datasets"),
-    ):
+    reasons = {"labelled_table1": "has no run in config/experiments.tsv", "labelled": "has no target on the datasets"}
+    for name, why in reasons.items():
         code, output = snakemake(checkout, "-n", name)
         assert code == 1
         assert f"{name} {why}" in output

@@ -15,18 +15,10 @@ from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
 
 BELOW_HDP = "MC2 without contexts has a lower perplexity than HDP"
+ON_ALL = {"data": "real", "size": "all 9 documents", "limits": "short chains"}
 CLAIMS = [
     Claim("NIPS", "MC2 <b>below</b> npTOT", "reproduced", "1 against 2", "difference -1", data="real"),
-    Claim(
-        "NIPS",
-        BELOW_HDP,
-        "not reproduced",
-        "MC2 3, HDP 2; unigrams 9",
-        "difference +1",
-        data="real",
-        size="all 9 documents",
-        limits="short chains",
-    ),
+    Claim("NIPS", BELOW_HDP, "not reproduced", "MC2 3, HDP 2; unigrams 9", "difference +1", **ON_ALL),
     Claim("NIPS", "third", "not reproduced", "", data="real"),
     Claim("PNAS", "fourth", "precondition not met", "", data="simulated (MC2)"),
     Claim("PNAS", "fifth", "inconclusive", "", data="simulated (MC2)"),
@@ -54,24 +46,16 @@ def written(tmp_path):
     figure.add_subplot().plot([0, 1])
     write_figure(figure, raw, tmp_path / "uai2016/uai2016_figure3")
     write_claims(tmp_path / "claims.csv", "icml2014_table1", CLAIMS)
-    entries = [
-        {
-            "name": "icml2014_table1",
-            "paper": "icml2014",
-            "title": "Table one",
-            "caption": "**Held-out** perplexity <script>.",
-            "files": {kind: f"{stem}.{kind}" for kind in ("html", "csv", "md", "tex")},
-            "runs": ["nips-words: MC2 on nips"],
-        },
-        {
-            "name": "uai2016_figure3",
-            "paper": "uai2016",
-            "title": "Figure three",
-            "caption": "Seconds.\n\nOn *one* core.",
-            "files": {kind: f"{tmp_path}/uai2016/uai2016_figure3.{kind}" for kind in ("png", "pdf", "csv")},
-            "runs": [],
-        },
-    ]
+    about = (
+        ("icml2014_table1", "Table one", "**Held-out** perplexity <script>.", ("html", "csv", "md", "tex")),
+        ("uai2016_figure3", "Figure three", "Seconds.\n\nOn *one* core.", ("png", "pdf", "csv")),
+    )
+    entries = []
+    for name, title, caption, kinds in about:
+        paper = name.partition("_")[0]
+        files = {kind: f"{tmp_path}/{paper}/{name}.{kind}" for kind in kinds}
+        entries.append({"name": name, "paper": paper, "title": title, "caption": caption, "files": files, "runs": []})
+    entries[0]["runs"] = ["nips-words: MC2 on nips"]
     own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
     write_reproduction_report(
         tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own,

@@ -20,10 +20,8 @@ def claim(claim, verdict, data="real", dataset="NIPS", target="icml2014_table1",
     }  # fmt: skip
 
 
-HDP, NPTOT = (
-    "MC2 without contexts has a lower perplexity than HDP",
-    "MC2 has a lower perplexity than npTOT, with any features",
-)
+HDP = "MC2 without contexts has a lower perplexity than HDP"
+NPTOT = "MC2 has a lower perplexity than npTOT, with any features"
 
 
 def card(*claims):
@@ -66,9 +64,8 @@ def test_a_recorded_real_verdict_replaces_a_simulated_one(monkeypatch):
     monkeypatch.setattr(scorecard, "recorded", lambda: old)
     simulated = claim(HDP, "contradicted", "simulated (mixture of multinomials)")
     assert card(simulated)["recorded"].tolist() == ["27 November 2026"]
-    assert card(simulated, claim(HDP, "inconclusive"))[["verdict", "recorded"]].to_numpy().tolist() == [
-        ["inconclusive", ""]
-    ]
+    (row,) = card(simulated, claim(HDP, "inconclusive"))[["verdict", "recorded"]].to_numpy().tolist()
+    assert row == ["inconclusive", ""]
 
 
 def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded):
@@ -89,10 +86,8 @@ def test_three_sentences_say_what_was_reproduced_on_which_data(nothing_recorded)
 
 def test_numbers_that_decide_are_not_cut_off(nothing_recorded):
     numbers = "words 2,237.6, words+title 2,222.2, words+authors 2,210.9, words+timestamp 2,225.7"
-    (row,) = card(claim("MC2 has its lowest perplexity with timestamps", "inconclusive", numbers=numbers)).to_dict(
-        "records"
-    )
-    assert row["ours"] == numbers
+    table = card(claim("MC2 has its lowest perplexity with timestamps", "inconclusive", numbers=numbers))
+    assert table["ours"].tolist() == [numbers]
     assert "…" not in (ROOT / "docs/papers/results.md").read_text(encoding="utf-8").partition("end of the scorecard")[0]
 
 
@@ -104,18 +99,14 @@ def test_numbers_name_a_method_in_place_of_the_papers(nothing_recorded):
 
 def test_a_claim_without_a_verdict_says_why(nothing_recorded):
     why = "npTOT is 55% above HDP; MC2 less npTOT -1 (95% -2 to -0)"
-    for verdict, ours in (
-        ("not testable on these data", "MC2 3, npTOT 4; npTOT is 55% above HDP"),
-        ("reproduced", "MC2 3, npTOT 4"),
-        ("inconclusive", "MC2 3, npTOT 4"),
-    ):
-        (row,) = card(claim(NPTOT, verdict, numbers="MC2 3, npTOT 4; unigrams 9", reason=why)).to_dict("records")
-        assert row["ours"] == ours
+    more = {"not testable on these data": "; npTOT is 55% above HDP", "reproduced": "", "inconclusive": ""}
+    for verdict, added in more.items():
+        table = card(claim(NPTOT, verdict, numbers="MC2 3, npTOT 4; unigrams 9", reason=why))
+        assert table["ours"].tolist() == [f"MC2 3, npTOT 4{added}"]
     alone = card(claim(NPTOT, "not run", reason="Spark is not available"))
     assert alone["ours"].tolist() == ["Spark is not available"]
-    timed = card(
-        claim(NPTOT, "inconclusive", numbers="3 times", reason="timed while other work ran; times 3 (95% 2 to 4)")
-    )
+    why = "timed while other work ran; times 3 (95% 2 to 4)"
+    timed = card(claim(NPTOT, "inconclusive", numbers="3 times", reason=why))
     assert timed["ours"].tolist() == ["3 times; timed while other work ran"]
 
 
@@ -127,11 +118,8 @@ def under(choice, verdict, **more):
 
 
 def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
-    tried = [
-        under("start from 4 topics", "not reproduced"),
-        under("v = 1", "reproduced"),
-        under("v = 2", "inconclusive"),
-    ]
+    choices = {"start from 4 topics": "not reproduced", "v = 1": "reproduced", "v = 2": "inconclusive"}
+    tried = [under(*one) for one in choices.items()]
     table = card(claim(HDP, "not reproduced"), claim(NPTOT, "reproduced"), *tried)
     assert table["verdict"].tolist() == ["reproduced under an open choice", "reproduced"]
     assert table["choices"].tolist() == ["under an open choice: v = 1 (1 of 3 choices tried)", ""]
@@ -146,42 +134,32 @@ def test_a_choice_that_meets_a_claim_is_named_and_counted(nothing_recorded):
     assert card(claim(HDP, "reproduced"), *tried)["choices"].tolist() == [""]
 
 
+OPEN, FAILS, ALONE = {"verdict": "inconclusive"}, {"verdict": "not reproduced"}, "the only open choice tried (v = 1)"
+OF_ONE = OPEN | {"reason": ONE}
+NO_INTERVAL = "because one fit has no interval; the number"
+DISAGREES = f"{NO_INTERVAL} does not agree with the claim"
+AGREES = f"{ONE}; the value of the only fit agrees"
+
+
 @pytest.mark.parametrize(
     ("tried", "said"),
     [
+        ([OPEN, FAILS | {"size": ""}], "none of the 2 open choices tried supports the claim"),
+        ([{"verdict": "precondition not met"}], f"{ALONE} does not support the claim"),
         (
-            [under("v = 1", "inconclusive"), under("v = 2", "not reproduced", size="")],
-            "none of the 2 open choices tried supports the claim",
+            [OF_ONE | {"size": "1 seed", "reason": AGREES}, OF_ONE | {"size": "1 seed"}],
+            f"none of the 2 open choices tried (1 seed) has a verdict, {NO_INTERVAL} agrees with the claim under v = 1",
         ),
-        ([under("v = 1", "precondition not met")], "the only open choice tried (v = 1) does not support the claim"),
-        (
-            [
-                under("v = 1", "inconclusive", size="1 seed", reason=f"{ONE}; the value of the only fit agrees"),
-                under("v = 2", "inconclusive", size="1 seed", reason=ONE),
-            ],
-            "none of the 2 open choices tried (1 seed) has a verdict, because one fit has no interval; "
-            "the number agrees with the claim under v = 1",
-        ),
-        (
-            [under("v = 1", "inconclusive", reason=ONE)],
-            "the only open choice tried (v = 1) has no verdict, because one fit has no interval; "
-            "the number does not agree with the claim",
-        ),
-        (
-            [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "inconclusive", reason=ONE)],
-            "none of the 2 open choices tried has a verdict, because one fit has no interval; "
-            "the number does not agree with the claim under any of them",
-        ),
-        (
-            [under("v = 1", "inconclusive", reason=ONE), under("v = 2", "not reproduced")],
-            "none of the 2 open choices tried supports the claim",
-        ),
-        ([under("v = 1", "reproduced", data="simulated (MC2)")], ""),  # on other data than the claim
-        ([under("v = 1", "reproduced", claim=f"v = 1: {NPTOT}")], ""),  # of another claim
+        ([OF_ONE], f"{ALONE} has no verdict, {DISAGREES}"),
+        ([OF_ONE, OF_ONE], f"none of the 2 open choices tried has a verdict, {DISAGREES} under any of them"),
+        ([OF_ONE, FAILS], "none of the 2 open choices tried supports the claim"),
+        ([{"verdict": "reproduced", "data": "simulated (MC2)"}], ""),  # on other data than the claim
+        ([{"verdict": "reproduced", "claim": f"v = 1: {NPTOT}"}], ""),  # of another claim
     ],
-)
+)  # fmt: skip
 def test_no_choice_that_meets_a_claim_leaves_its_verdict(tried, said, nothing_recorded):
-    row = card(claim(HDP, "not reproduced"), *tried).iloc[0]
+    choices = [under(f"v = {number}", **one) for number, one in enumerate(tried, 1)]
+    row = card(claim(HDP, "not reproduced"), *choices).iloc[0]
     assert (row["verdict"], row["choices"]) == ("not reproduced", said)
 
 
@@ -189,19 +167,20 @@ def test_choices_of_this_run_come_before_recorded_ones(monkeypatch):
     old = pd.DataFrame([under("v = 1", "reproduced"), under("v = 2", "reproduced")]).assign(date="1 May 2026")
     monkeypatch.setattr(scorecard, "recorded", lambda: old)
     row = card(claim(HDP, "inconclusive"), under("v = 1", "not reproduced")).iloc[0]
-    assert (row["verdict"], row["choices"]) == (
-        "inconclusive",
-        "the only open choice tried (v = 1) does not support the claim",
-    )
-    assert card(claim(HDP, "inconclusive"))["choices"].tolist() == [
-        "under an open choice: v = 1; v = 2 (2 of 2 choices tried)"
-    ]
+    assert (row["verdict"], row["choices"]) == ("inconclusive", f"{ALONE} does not support the claim")
+    (choices,) = card(claim(HDP, "inconclusive"))["choices"]
+    assert choices == "under an open choice: v = 1; v = 2 (2 of 2 choices tried)"
+
+
+def with_run(monkeypatch, new, *old):
+    """The recorded claims after a new run."""
+    recorded = pd.DataFrame(old).assign(run="old", date="1 May 2026", commit="abc")
+    monkeypatch.setattr(scorecard, "recorded", lambda: recorded)
+    return scorecard.with_run(pd.DataFrame([new]), "new", "2 May 2026", "def")
 
 
 def test_claims_under_choices_are_recorded_beside_the_claims(monkeypatch):
-    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
-    monkeypatch.setattr(scorecard, "recorded", lambda: pd.DataFrame([claim(HDP, "inconclusive") | about]))
-    found = scorecard.with_run(pd.DataFrame([under("v = 1", "reproduced")]), "new", "2 May 2026", "def")
+    found = with_run(monkeypatch, under("v = 1", "reproduced"), claim(HDP, "inconclusive"))
     assert found["whose"].tolist() == ["paper", "open choice"]
 
 
@@ -214,20 +193,14 @@ def test_data_are_shown_with_their_size_and_limits_of_verdicts(nothing_recorded)
 
 
 def test_a_run_is_recorded_in_place_of_an_older_one(monkeypatch):
-    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
-    old = pd.DataFrame([claim(HDP, "inconclusive") | about, claim(HDP, "supported", "simulated (MC2)") | about])
-    monkeypatch.setattr(scorecard, "recorded", lambda: old)
-    found = scorecard.with_run(pd.DataFrame([claim(NPTOT, "reproduced")]), "new", "2 May 2026", "def")
-    assert found[["claim", "data", "run"]].to_numpy().tolist() == [
-        [HDP, "simulated (MC2)", "old"], [NPTOT, "real", "new"],
-    ]  # fmt: skip
+    old = claim(HDP, "inconclusive"), claim(HDP, "supported", "simulated (MC2)")
+    found = with_run(monkeypatch, claim(NPTOT, "reproduced"), *old)[["claim", "data", "run"]].to_numpy().tolist()
+    assert found == [[HDP, "simulated (MC2)", "old"], [NPTOT, "real", "new"]]
 
 
 def test_a_study_replaces_only_its_claims_of_a_target(monkeypatch):
-    about = {"run": "old", "date": "1 May 2026", "commit": "abc"}
-    old = pd.DataFrame([claim(HDP, "inconclusive") | about, claim(NPTOT, "supported") | about])
-    monkeypatch.setattr(scorecard, "recorded", lambda: old)
-    found = scorecard.with_run(pd.DataFrame([claim(NPTOT, "reproduced")]), "new", "2 May 2026", "def")
+    old = claim(HDP, "inconclusive"), claim(NPTOT, "supported")
+    found = with_run(monkeypatch, claim(NPTOT, "reproduced"), *old)
     assert found[["claim", "run"]].to_numpy().tolist() == [[HDP, "old"], [NPTOT, "new"]]
 
 
@@ -263,9 +236,8 @@ def test_pages_give_the_same_numbers_of_main_claims():
                  ("not reproduced", "contradicted")))  # fmt: skip
     paper = " ".join((ROOT / "docs/paper.md").read_text(encoding="utf-8").split())
     assert f"We count {len(card)} main claims" in paper
-    assert (
-        f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted" in paper
-    )
+    said = f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted"
+    assert said in paper
     assert f"{count['reproduced under an open choice']} are reproduced under an open choice" in paper
     assert count["smaller than claimed"] == 1
     assert "one gain is smaller than claimed" in paper
@@ -275,13 +247,8 @@ def test_pages_give_the_same_numbers_of_main_claims():
 
 def test_pages_give_the_same_times():
     results, paper = ((ROOT / f"docs/{one}").read_text(encoding="utf-8") for one in ("papers/results.md", "paper.md"))
-    rows = dict(
-        re.findall(
-            r"^\| (proposals from|exact scores of all) .*?\| (.*) \|$",
-            results.partition("### nips2012_table2")[0],
-            re.M,
-        )
-    )
+    before = results.partition("### nips2012_table2")[0]
+    rows = dict(re.findall(r"^\| (proposals from|exact scores of all) .*?\| (.*) \|$", before, re.M))
     _, thousand, most = map(float, rows["proposals from"].split(" | "))
     exact = float(rows["exact scores of all"].split(" | ")[-1])
     assert f"{thousand} microseconds per document for 1,000 clusters and {most:.0f} for 10,000" in paper
@@ -300,10 +267,8 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
         claim(HDP, "not reproduced", numbers="MC2 4, HDP 3; more"),
         claim(fast.replace("*", ""), "supported", numbers="13.6 times") | kinds,
     )
-    runs = {"nips-words": [3.0, 5.0], "nips-hdp": [2.0], "nips-document-level": [1001.4]}
-    real = pd.DataFrame(
-        [(run, value) for run, values in runs.items() for value in values], columns=["run", "perplexity"]
-    )
+    runs = [("nips-words", 3.0), ("nips-words", 5.0), ("nips-hdp", 2.0), ("nips-document-level", 1001.4)]
+    real = pd.DataFrame(runs, columns=["run", "perplexity"])
     level, fastex, mc2 = " ".join("\n".join(scorecard.found(table, real)).split()).split("- **")[1:]
     assert fastex.startswith("[NIPS 2012: FastEx](docs/papers/results.md#nips-2012)**, 1 main claim: 1 supported.")
     assert "2 main claims: 1 not reproduced, 1 not run. Not reproduced: MC2 without contexts" in mc2
@@ -335,7 +300,5 @@ def test_counts_do_not_depend_on_the_order_of_datasets():
     mixed = scorecard.once(known.sample(frac=1.0, random_state=0)).set_index(["target", "claim"])
     assert counted_once["dataset"].to_dict() == mixed["dataset"].to_dict()
     # equally good data: the dataset of the scorecard decides
-    assert (
-        counted_once.loc[("icml2014_table2", "MC2 with tags has a lower perplexity than MC2 without tags"), "dataset"]
-        == "Cora"
-    )
+    by_tags = "icml2014_table2", "MC2 with tags has a lower perplexity than MC2 without tags"
+    assert counted_once.loc[by_tags, "dataset"] == "Cora"

@@ -121,9 +121,8 @@ class TestFigure2:
     def test_conclusion_counts_choices_and_letters_found(self):
         table = self.table(("first", 10, 0, 2), ("v = 1,000, fixed", 10, 8, 3), ("start from 4 topics", 10, 5, 0))
         said = figure2_sensitivity.conclude(table, 4, 13)
-        assert said.startswith(
-            "K = 4 is found in more than half of the fits with 1 of 3 choices (v = 1,000, fixed), and in 0"
-        )
+        begin = "K = 4 is found in more than half of the fits with 1 of 3 choices (v = 1,000, fixed), and in 0"
+        assert said.startswith(begin)
         assert said.endswith("No fit with any choice finds more than 3 of the 13 letters.")
         found = figure2_sensitivity.conclude(self.table(("first", 10, 6, 13)), 4, 13)
         assert found.endswith("All 13 letters are found with first.")
@@ -147,23 +146,18 @@ def test_only_held_out_papers_are_held_against_printed_numbers(held_out, is_real
     paper = pd.DataFrame({"clusters": [8.0, 15.0], "perplexity": [1246.3, 984.7]})
     claim = table1_sensitivity.judge_search("NIPS", found, paper, is_real)
     assert (claim.verdict, claim.of) == (verdict, "icml2014_table1")
-    assert claim.numbers.startswith(
-        f"best found {held_out:,.0f} to 1,200 with 8 solutions averaged, on training papers"
-    )
+    best = f"best found {held_out:,.0f} to 1,200 with 8 solutions averaged, on training papers"
+    assert claim.numbers.startswith(best)
     if verdict == "not reproduced":
-        assert (
-            claim.reason
-            == "printed perplexity 984.7 for K = 15; lowest perplexity found 990, 0.5% above the printed one"
-        )
+        why = "printed perplexity 984.7 for K = 15; lowest perplexity found 990, 0.5% above the printed one"
+        assert claim.reason == why
 
 
 class TestOpenChoices:
     def run(self, method, *contexts, **settings):
         settings = {"kernel": "collapsed", "document_level": False, "start_topics": 20} | settings
-        return {
-            "method": method,
-            "fit": {"model": "mc2", "contexts": contexts, "iterations": 40} | {"settings": settings},
-        }
+        fit = {"model": "mc2", "contexts": contexts, "iterations": 40, "settings": settings}
+        return {"method": method, "fit": fit}
 
     def test_they_differ_in_unprinted_settings_alone(self):
         runs = [
@@ -200,11 +194,10 @@ class TestOpenChoices:
         }  # fmt: skip
         options = {"n_clusters": [1], "n_starts": 1, "choices": {"v = 1": ["v = 1"]}, "estimators": ["marginal"]}
         extent = {"length": "40 of 600 sweeps", "repeats": "2 seeds", "limits": ["short chains"]}
-        claims = table1_sensitivity._build(files, options | {"extent": extent}).claims
-        assert [(one.whose, one.of) for one in claims[1:]] == [("open choice", "icml2014_table1")] * 2
-        assert {(one.size, one.limits) for one in claims[1:]} == {
-            ("120 documents, 40 of 600 sweeps, 2 seeds", "few documents, short chains")
-        }
+        _, *claims = table1_sensitivity._build(files, options | {"extent": extent}).claims
+        assert [(one.whose, one.of) for one in claims] == [("open choice", "icml2014_table1")] * 2
+        assert {one.size for one in claims} == {"120 documents, 40 of 600 sweeps, 2 seeds"}
+        assert {one.limits for one in claims} == {"few documents, short chains"}
 
     @staticmethod
     def fits(method, *perplexities, clusters=20.0, contexts=(), estimator="marginal"):
@@ -226,21 +219,18 @@ class TestOpenChoices:
             *self.fits("unigrams", 3000),
         ]
         tried = {"low": ["low"], "wide": ["wide"], "high": ["high", "high, with the year"], "not run": ["not run"]}
-        judged = table1_sensitivity.judge_choices(
-            scores, tried, paper, ["marginal"], "40 of 600 sweeps", "short chains"
-        )
+        about = ("40 of 600 sweeps", "short chains")
+        judged = table1_sensitivity.judge_choices(scores, tried, paper, ["marginal"], *about)
         verdicts = {one.text: one.verdict for one in judged}
         below = "MC2 without contexts has a lower perplexity than HDP"
-        assert [verdicts[f"{one}: {below}"] for one in ("low", "wide", "high")] == [
-            "reproduced", "inconclusive", "not reproduced",
-        ]  # fmt: skip
+        of_each = [verdicts[f"{one}: {below}"] for one in ("low", "wide", "high")]
+        assert of_each == ["reproduced", "inconclusive", "not reproduced"]
         clusters = "MC2 finds tens of clusters, as printed"
         assert [verdicts[f"{one}: {clusters}"] for one in ("low", "wide")] == ["reproduced", "not reproduced"]
         assert verdicts["high: MC2 with timestamp has a lower perplexity than MC2 without contexts"] == "reproduced"
         assert not any("npTOT" in one or "not run" in one or "authors" in one for one in verdicts)
-        assert {(one.whose, one.of, one.size) for one in judged} == {
-            ("open choice", "icml2014_table1", "40 of 600 sweeps")
-        }
+        (about,) = {(one.whose, one.of, one.size) for one in judged}
+        assert about == ("open choice", "icml2014_table1", "40 of 600 sweeps")
 
     def test_one_fit_has_no_interval_but_its_side_is_said(self):
         paper = pd.read_csv(PAPER / "icml2014_table1.csv")
