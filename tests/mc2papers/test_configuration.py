@@ -71,19 +71,16 @@ class TestRowsOfThePapers:
         runs = experiments(config())
         studies = {"icml2014_figure2_sensitivity", "icml2014_table1_sensitivity"}
         runs = {name: run for name, run in runs.items() if not set(run["targets"]) <= studies}
-        settings = {
-            name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in configuration.ENGINES
-        }
+        of_models = {name: run for name, run in runs.items() if run["fit"]["engine"] in configuration.ENGINES}
+        settings = {name: whole_settings(run) for name, run in of_models.items()}
         own = {name for name in settings if re.search(r"document level.* \(ours", runs[name]["method"])}
         assert {name for name, one in settings.items() if one.get("document_level")} == own
         assert {settings[name]["document_concentration"] for name in own} == {"learn"}
-        of_papers = {
-            name for name in own if runs[name]["method"] == DOCUMENT_LEVEL and runs[name]["fit"]["engine"] == "gibbs"
-        }
-        of_papers -= {
-            name for name in own if set(runs[name]["targets"]) & {"labelled_table1", "labelled_contexts_help"}
-        }
-        assert not any(settings[name]["burstiness"] for name in of_papers)  # one extension at a time
+        by_gibbs = [runs[name] | {"name": name} for name in own if runs[name]["fit"]["engine"] == "gibbs"]
+        of_papers = [run for run in by_gibbs if run["method"] == DOCUMENT_LEVEL]
+        of_papers = [run for run in of_papers if not {"labelled_table1", "labelled_contexts_help"} & {*run["targets"]}]
+        assert of_papers
+        assert not any(settings[run["name"]]["burstiness"] for run in of_papers)  # one extension at a time
         assert settings["nips-repeats"]["burstiness"] is not False
         for target, datasets in {
             "icml2014_table1": ["nips", "pnas"],
@@ -97,9 +94,8 @@ class TestRowsOfThePapers:
             assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
             for name in beside:
                 # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples
-                printed = [
-                    one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != DOCUMENT_LEVEL
-                ]
+                of_target = [one for one in runs.values() if target in one["targets"]]
+                printed = [one["fit"] for one in of_target if one["method"] != DOCUMENT_LEVEL]
                 fit = runs[name]["fit"]
                 if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
                     assert (fit["settings"]["max_clusters"], fit["settings"]["max_topics"]) == (40, 120)
@@ -160,9 +156,8 @@ class TestContexts:
         with refused("context 'mesh' is not in corpora.pubmed, which has ['year']"):
             checked(tmp_path, by_mesh, corpora=dated)
         families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
-        with refused(
-            "context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"
-        ):
+        why = "context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"
+        with refused(why):
             checked(tmp_path, HEADER + row(contexts="author"), contexts=families)
 
     def test_contexts_are_those_that_each_dataset_has(self, tmp_path):
@@ -197,19 +192,14 @@ class TestContexts:
 class TestLeftOut:
     def test_datasets_whose_files_are_not_at_hand(self, tmp_path):
         data_folder, fetched = tmp_path / "data/labelled", tmp_path / "fetched"
-        all_names = (
-            "labelme, uiucsports, ohsumed, stateunion are left out: no local data folder (--config "
-            "data_folder=FOLDER) has their files"
-        )
+        lacking = "no local data folder (--config data_folder=FOLDER) has"
+        all_names = f"{', '.join(LABELLED)} are left out: {lacking} their files"
         assert left_out(["nips", *LABELLED], "", fetched) == (["nips"], [all_names])
         kept, reasons = left_out(["nips", *LABELLED], tmp_path, fetched)
         assert kept == ["nips"]
         assert [reason.partition(" ")[0] for reason in reasons] == list(LABELLED)
-        assert reasons[2] == (
-            "ohsumed is left out: no local data folder (--config data_folder=FOLDER) has "
-            "labelled/ohsumed_single_23.tar.gz; "
-            "it has no official address"
-        )
+        file = "labelled/ohsumed_single_23.tar.gz"
+        assert reasons[2] == f"ohsumed is left out: {lacking} {file}; it has no official address"
         data_folder.mkdir(parents=True)
         for file in ("images.tgz", "uiuc-sports-info.txt"):
             (data_folder / file).touch()
@@ -246,20 +236,16 @@ class TestLeftOut:
         folder.mkdir(parents=True)
         for file in ("ohsumed_single_23.tar.gz", "state_union.zip"):
             (folder / file).touch()
-        code, output = snakemake(
-            checkout, "-n", "corpora", "--config", "data_folder=data", "datasets=ohsumed,stateunion"
-        )
+        chosen = "data_folder=data", "datasets=ohsumed,stateunion"
+        code, output = snakemake(checkout, "-n", "corpora", "--config", *chosen)
         assert code == 0, output
         assert "is left out" not in output
         assert output.count("Preparing corpus ") == 2
 
     def test_runs_on_spark_with_what_is_missing(self, tmp_path):
-        rows = row(run="a"), row(run="b", engine="mllib_lda", dataset="aua")
-        rows += (
-            row(run="c", engine="svi", settings="document_level=false n_shards=2"),
-            row(run="d", engine="mllib_lda", dataset="pubmed"),
-        )
-        runs = checked(tmp_path, "".join([HEADER, *rows]))
+        rows = row(run="a") + row(run="b", engine="mllib_lda", dataset="aua")
+        rows += row(run="c", engine="svi", settings="document_level=false n_shards=2")
+        runs = checked(tmp_path, HEADER + rows + row(run="d", engine="mllib_lda", dataset="pubmed"))
         assert runs["c"]["fit"]["spark"] == {}
         kept, reasons = configuration.leave_out_spark(runs, config(), None)
         assert list(kept) == ["a", "b", "c"]
@@ -267,6 +253,12 @@ class TestLeftOut:
         kept, reasons = configuration.leave_out_spark(runs, config(), "Spark needs Java 17")
         assert list(kept) == ["a"]
         assert reasons[:2] == ["b is left out: Spark needs Java 17", "c is left out: Spark needs Java 17"]
+
+
+ROLES = ("group", "table", "topic", "words", "document")
+OF_WORDS = "uses words only; it cannot use context"
+NUMBERS = "it must be a whole number or a list of different ones"
+OF_KMEANS = "a setting of baseline 'kmeans' is 'iterations'; allowed: n_clusters, "
 
 
 class TestRuns:
@@ -282,14 +274,8 @@ class TestRuns:
             ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
             ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
             ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
-            (
-                {"settings": 'concentration_priors={"grup":[1,1]}'},
-                "'grup'; allowed: group, table, topic, words, document",
-            ),
-            (
-                {"engine": "fastex", "contexts": "year"},
-                "model 'mixture' uses words only; it cannot use context 'year'",
-            ),
+            ({"settings": 'concentration_priors={"grup":[1,1]}'}, f"'grup'; allowed: {', '.join(ROLES)}"),
+            ({"engine": "fastex", "contexts": "year"}, f"model 'mixture' {OF_WORDS} 'year'"),
             ({"dataset": "letters", "contexts": "year"}, "'year' is not in corpora.letters, which has ['number']"),
             ({"dataset": "mine", "contexts": "title"}, "'title' is not in corpora.mine, which has []"),
             ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
@@ -301,14 +287,8 @@ class TestRuns:
             ({"engine": "gibs", "model": "mc2"}, "fits no model such as 'mc2'; did you mean 'gibbs'?"),
             ({"settings": "start_topic=3"}, "no setting 'start_topic'; did you mean 'start_topics'"),
             ({"engine": "kmeens"}, "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, uncollapsed, lda"),
-            (
-                {"engine": "kmeans", "settings": "n_clusters=[3,3]"},
-                "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
-            ),
-            (
-                {"engine": "kmeans", "settings": "iterations=3"},
-                "a setting of baseline 'kmeans' is 'iterations'; allowed: n_clusters, ",
-            ),
+            ({"engine": "kmeans", "settings": "n_clusters=[3,3]"}, f"n_clusters is [3, 3]; {NUMBERS}"),
+            ({"engine": "kmeans", "settings": "iterations=3"}, OF_KMEANS),
             ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
             ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
             ({"engine": "kmeans", "settings": "of=b"}, "uses no model of another run, so of must be empty, not 'b'"),
@@ -337,10 +317,9 @@ class TestRuns:
         level = row(run="cut", engine="cut", settings="of={}")
         years = row(run="years", contexts="year")
         assert checked(tmp_path, HEADER + hdp + level.format("mc2"))["cut"]["fit"]["of"] == "mc2"
+        needed = "for the recommended cut, it must name a run on nips of the model mc2 or"
         for wrong in ("hdp", "years"):
-            with refused(
-                f"run 'cut': of is '{wrong}'; for the recommended cut, it must name a run on nips of the model mc2 or"
-            ):
+            with refused(f"run 'cut': of is '{wrong}'; {needed}"):
                 checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
     def test_the_configurations_of_the_checkout_are_accepted(self):
@@ -455,9 +434,8 @@ class TestSnakemake:
         vocabulary = checkout / "results/corpora/mine/train/vocabulary.txt"
         # columns that the configuration does not name are not used, so that the table needs no others
         for name, words in (("a", ["blue", "lake", "red", "sea"]), ("b", ["blue", "hill", "lake", "red"])):
-            code, output = snakemake(
-                checkout, "corpora", *own_configuration(checkout, file=f"{name}.csv", text="paragraph")
-            )
+            own = own_configuration(checkout, file=f"{name}.csv", text="paragraph")
+            code, output = snakemake(checkout, "corpora", *own)
             assert code == 0, output
             assert sorted(vocabulary.read_text().split()) == words
 

@@ -92,11 +92,8 @@ class TestPlan:
         def same(value, default, path):
             if isinstance(value, dict):
                 for key, inner in value.items():
-                    if path[:1] in (
-                        ("models",),
-                        ("engines",),
-                        ("baselines",),
-                    ):  # of which config.yaml holds no defaults
+                    # of these config.yaml holds no defaults
+                    if path[:1] in (("models",), ("engines",), ("baselines",)):
                         assert inner != default.get(key), f"{name}: {'.'.join((*path, key))} is as in config.yaml"
                     else:
                         same(inner, default[key], (*path, key))
@@ -138,18 +135,16 @@ class TestPlan:
         configuration.check_lengths(CONFIG)
         with pytest.raises(ValueError, match=r"^configuration: fit: 'nisp' is not known; did you mean 'nips'\?$"):
             configuration.check_lengths(merged({"fit": {"nisp": CONFIG["fit"]["nips"]}}))
-        with pytest.raises(
-            ValueError, match=r"^configuration: fit has no entry for 'tweets', which is in corpora; add one$"
-        ):
+        why = r"^configuration: fit has no entry for 'tweets', which is in corpora; add one$"
+        with pytest.raises(ValueError, match=why):
             configuration.check_lengths(merged({"corpora": {"tweets": {}}}))
 
     def test_data_folder_must_be_a_folder(self, tmp_path):
         file = tmp_path / "data.zip"
         file.touch()
         for data_folder in (file, tmp_path / "nowhere"):
-            with pytest.raises(
-                ValueError, match=re.escape(f"data_folder: '{data_folder}' is no folder; a folder of source files")
-            ):
+            why = re.escape(f"data_folder: '{data_folder}' is no folder; a folder of source files")
+            with pytest.raises(ValueError, match=why):
                 configuration.check_data_folder(CONFIG | {"data_folder": str(data_folder)})
         for data_folder in ("", None, str(tmp_path)):
             configuration.check_data_folder(CONFIG | {"data_folder": data_folder})
@@ -176,10 +171,8 @@ class TestSheet:
         assert (fit["iterations"], fit["thin"]) == (7, CONFIG["fit"]["nips"]["thin"])
 
     def test_a_row_with_an_unread_context_is_left_out_and_says_why(self, tmp_path):
-        rows = "".join(
-            f"{name}\tt\twikipedia\tSVI\tmc2\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", ""))
-        )
-        runs = experiments(tmp_path, HEADER + rows, ["wikipedia"])
+        row = "{}\tt\twikipedia\tSVI\tmc2\tsvi\t{}\t\n"
+        runs = experiments(tmp_path, HEADER + row.format("a", "writer") + row.format("b", ""), ["wikipedia"])
         config = CONFIG | {"leave_out": []}
         assert configuration.leave_out_runs(runs, config) == (runs, [])  # drawn corpora have all contexts
         corpus = CONFIG["corpora"]["wikipedia"] | {"source": "real excerpt", "contexts": ["category"]}
@@ -194,16 +187,10 @@ class TestSheet:
 
     def test_variants_of_an_engine_differ_in_choices_not_in_numbers(self, tmp_path):
         row = "{}\tt\tnips\tm\t{}\t{}\t\t{}\n"
-        table = [
-            ("a", "mc2", "gibbs", ""),
-            ("b", "mc2", "gibbs", "start_topics=3"),
-            ("c", "mc2", "gibbs", "kernel=blocked"),
-            ("d", "mixture", "fastex", ""),
-            ("e", "hdp", "gibbs", ""),
-        ]
-        found = configuration.variants(
-            experiments(tmp_path, HEADER + "".join(row.format(*one) for one in table)), "gibbs"
-        )
+        of_gibbs = (("mc2", ""), ("mc2", "start_topics=3"), ("mc2", "kernel=blocked"), ("hdp", ""))
+        rows = [row.format(f"gibbs-{n}", model, "gibbs", settings) for n, (model, settings) in enumerate(of_gibbs)]
+        runs = experiments(tmp_path, "".join([HEADER, *rows, row.format("fastex", "mixture", "fastex", "")]))
+        found = configuration.variants(runs, "gibbs")
         assert found == [{"model": "mc2"}, {"model": "mc2", "kernel": "blocked"}, {"model": "hdp"}]
 
 
@@ -214,9 +201,8 @@ class TestCodeDigest:
         packages = Path(code_digest.__file__).parents[1]
         for name in ("mc2core", "mc2papers"):
             shutil.copytree(packages / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-        (tmp_path / "mc2papers/configuration/__pycache__").mkdir(
-            parents=True
-        )  # left by a version in which it was a folder
+        # left by a version in which it was a folder
+        (tmp_path / "mc2papers/configuration/__pycache__").mkdir(parents=True)
         tables = sorted({target.module for target in targets.registry().values()})
         others = ["inference.running.files", "inference.gibbs.engine", "inference.fastex.engine", "explore.describe"]
         modules = [*tables, *(f"mc2core.{name}" for name in others)]
@@ -235,9 +221,7 @@ class TestCodeDigest:
             return {one for one in modules if before[one] != after[one]}
 
         assert changed_by_an_edit_of("mc2papers/configuration.py") == set()
-        through_catalogue = {
-            f"mc2papers.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")
-        }
+        through_catalogue = {f"mc2papers.icml2014.figure{number}" for number in (3, 4, 6)}
         by_records = changed_by_an_edit_of("mc2core/base/records.py")
         through_tables = {"mc2core.explore.describe"}  # texts and names may be given as tables
         figures = {"mc2papers.nips2012.figure1"}
@@ -282,34 +266,19 @@ class TestDryRun:
         code, output = snakemake(checkout, "-n", "uai2016")
         assert code == 0, output
         spark = {} if missing() else {"fit_aua_lda": 1, "score": 1}
-        assert grouped(jobs(output)) == spark | {
-            "uai2016_figure1": 1,
-            "uai2016_figure2": 1,
-            "corpus": 5,
-            "warm_kernels": 2,
-            "fit_...": 11,
-            "curves": 2,
-            "uai2016_figure3": 1,
-            "speed": 1,
-            "uai2016_table1": 1,
-            "uai2016_table2": 1,
-            "batches": 5,
-            "uai2016_table3": 1,
-            "uai2016_table4": 1,
-            "epochs": 1 if missing() else 2,
-            "uai2016_running_time": 1,
-            "uai2016": 1,
-            "total": 36 + len(spark) + (not missing()),
-        }
+        made = ("figure1", "figure2", "figure3", "table1", "table2", "table3", "table4", "running_time")
+        assert grouped(jobs(output)) == spark | dict.fromkeys((f"uai2016_{one}" for one in made), 1) | {
+            "corpus": 5, "warm_kernels": 2, "fit_...": 11, "curves": 2, "speed": 1, "batches": 5,
+            "epochs": 1 if missing() else 2, "uai2016": 1, "total": 36 + len(spark) + (not missing()),
+        }  # fmt: skip
         code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
         assert code == 0, output
         planned = jobs(output)
         assert grouped(planned)["fit_..."] == 2
         assert (planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (1, 1, 2)
         # more seeds of each row than of other targets
-        code, output = snakemake(
-            checkout, "-n", "icml2014_figure2", "results/scores/letters/5.json", "nips2012_figure1"
-        )
+        several = "icml2014_figure2", "results/scores/letters/5.json", "nips2012_figure1"
+        code, output = snakemake(checkout, "-n", *several)
         assert code == 0, output
         planned = jobs(output)
         assert (planned["fit_letters"], planned["fit_letters_interleaved"], planned["score"]) == (1, 1, 1)
@@ -324,19 +293,14 @@ class TestDryRun:
         code, output = snakemake(checkout, "-n", "icml2014_table3")
         assert code == 0, output
         fitted = [run for runs in re.findall(r": Fitting (.*)$", output, re.M) for run in runs.split(", ")]
-        assert set(fitted) == {
-            "nuswide-tag",
-            "nuswide-words",
-            "nuswide-tag-document-level",
-            *(f"nuswide-tag-missing{percent}" for percent in (25, 50, 75)),
-        }
+        some = {f"nuswide-tag-missing{percent}" for percent in (25, 50, 75)}
+        assert set(fitted) == some | {"nuswide-tag", "nuswide-words", "nuswide-tag-document-level"}
 
     @pytest.mark.workflow
     @pytest.mark.slow
     def test_datasets_restrict_a_configuration(self, checkout):
-        code, output = snakemake(
-            checkout, "-n", "--configfile", "config/paper.yaml", "--config", "datasets=nips", "--", "icml2014_table1"
-        )
+        of_paper = "--configfile", "config/paper.yaml", "--config", "datasets=nips", "--"
+        code, output = snakemake(checkout, "-n", *of_paper, "icml2014_table1")
         assert code == 0, output
         seeds = yaml.safe_load((ROOT / "config/paper.yaml").read_text())["seeds"]
         assert jobs(output) == {
@@ -434,14 +398,12 @@ class TestRun:
         simulated = {bursty, "simulated (mixture of multinomials)", "drawn as in the paper (MC2)"}
         assert set(claims["data"]) == simulated
         judged = claims[~claims["verdict"].isin(["precondition not met", "not run"])]
-        assert (
-            judged["reason"]
-            .str.contains(r"95% .* to |no interval|fewer than the required 5$|measured on the real papers$")
-            .all()
-        )
-        of_contexts = judged["claim"].str.contains(
+        reasons = r"95% .* to |no interval|fewer than the required 5$|measured on the real papers$"
+        assert judged["reason"].str.contains(reasons).all()
+        named = (
             "MC2 with (?:tags|MeSH|writer|products)|contexts gain|50% missing|than with none|timestamp|every context"
         )
+        of_contexts = judged["claim"].str.contains(named)
         assert of_contexts.sum() >= 10
         by_level = of_contexts & ~judged["claim"].str.contains("degrade gracefully")
         assert set(judged.loc[by_level, "verdict"]) == {"not testable on these data"}
@@ -451,9 +413,8 @@ class TestRun:
         assert "not testable on these data" not in set(about_mc2["verdict"])  # MC2 has drawn none of these data
         agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
         assert set(agreement["method"]) == {"MC2", DOCUMENT_LEVEL, "HDP + AP", "AP", "K-means", "NMF"}
-        assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {
-            4
-        }  # two numbers of clusters, two seeds
+        by_nmf = agreement.loc[agreement["method"] == "NMF", "clusterings"]
+        assert set(by_nmf) == {4}  # two numbers of clusters, two seeds
         assert agreement["mean"].between(0, 1).all()
         images = pd.read_csv(results / "icml2014/icml2014_table2.csv")
         unigrams = images["method"] == "unigrams"

@@ -79,24 +79,19 @@ def test_what_is_written_is_read(tmp_path_factory, seed, n_documents, n_words, n
     assert from_text.labels.tolist() == data["labels"].tolist()
 
 
+WHOLE = "must be whole numbers in the form 'nterms id:count"
+
+
 @pytest.mark.parametrize(
     ("member", "edit", "message"),
     [
-        (
-            "nips.corpus",
-            lambda s: s.replace(b":", b";", 1),
-            "nips.corpus, line 1 must be whole numbers in the form 'nterms id:count",
-        ),
-        ("nips.corpus", lambda s: b"x" + s, "nips.corpus, line 1 must be whole numbers in the form 'nterms"),
-        ("nips.corpus", lambda s: s.replace(b":1", b":-1", 1), "must be whole numbers in the form 'nterms id:count"),
-        ("nips.corpus", lambda s: s.replace(b":1", b":1.5", 1), "must be whole numbers in the form 'nterms id:count"),
-        (
-            "nips.corpus",
-            lambda s: s.replace(b":1", b":" + b"9" * 30, 1),
-            "must be whole numbers in the form 'nterms id:count",
-        ),
-        ("nips.corpus", lambda s: s.replace(b"\n", b"\n\n", 1), "line 2 must be whole numbers in the form 'nterms"),
-        ("nips.corpus", lambda s: b"", "line 1 must be whole numbers in the form 'nterms"),
+        ("nips.corpus", lambda s: s.replace(b":", b";", 1), f"nips.corpus, line 1 {WHOLE}"),
+        ("nips.corpus", lambda s: b"x" + s, f"nips.corpus, line 1 {WHOLE}"),
+        ("nips.corpus", lambda s: s.replace(b":1", b":-1", 1), WHOLE),
+        ("nips.corpus", lambda s: s.replace(b":1", b":1.5", 1), WHOLE),
+        ("nips.corpus", lambda s: s.replace(b":1", b":" + b"9" * 30, 1), WHOLE),
+        ("nips.corpus", lambda s: s.replace(b"\n", b"\n\n", 1), f"line 2 {WHOLE}"),
+        ("nips.corpus", lambda s: b"", f"line 1 {WHOLE}"),
         ("nips.corpus", lambda s: b"9" + s[1:], "line 1 announces 9 words, but lists"),
         ("nips.corpus", lambda s: b"1 6:1\n" + s, "line 1 has word 6, but nips.vocab ends at word 5"),
         ("nips.corpus", lambda s: b"2 1:1 1:1\n" + s, "line 1 lists a word twice"),
