@@ -22,11 +22,8 @@ TOO_MANY = 10**12
 @pytest.mark.parametrize(
     ("engine", "setting"),
     [
-        (Gibbs, "start_clusters"),
-        (Gibbs, "start_topics"),
-        (SVI, "max_clusters"),
-        (SVI, "max_tables"),
-        (SVI, "max_topics"),
+        *((Gibbs, name) for name in ("start_clusters", "start_topics")),
+        *((SVI, name) for name in ("max_clusters", "max_tables", "max_topics")),
         (Mixture, "n_clusters"),
     ],
 )

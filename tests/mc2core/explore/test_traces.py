@@ -10,16 +10,8 @@ from mc2core import Fit
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import traces
 
-TRACE = pd.DataFrame(
-    {
-        "chain": [1, 2] * 6,
-        "iteration": np.repeat(np.arange(1, 7), 2),
-        "seconds": 0.1,
-        "tokens": 9,
-        "topics": np.arange(12),
-        "log_joint": -np.arange(12.0),
-    }
-)
+TRACE = pd.DataFrame({"chain": [1, 2] * 6, "iteration": np.repeat(np.arange(1, 7), 2)})
+TRACE = TRACE.assign(seconds=0.1, tokens=9, topics=np.arange(12), log_joint=-np.arange(12.0))
 
 
 def test_chains_and_draws_after_the_burn_in(monkeypatch):

@@ -55,12 +55,12 @@ PROBES = {
         "exact_sweeps": [1, 2],
     },
 }
-PROBES["hdp"] = {name: one for name, one in PROBES["mc2"].items() if name not in ("n_clusters", "contexts")}
-PROBES["hdp"] |= {"document_level": True}
-del PROBES["hdp"]["group_concentration"]
-PROBES["nptot"] = {
-    name: one for name, one in PROBES["hdp"].items() if name not in ("document_level", "document_concentration")
-}
+OF_CLUSTERS, OF_DOCUMENTS = (
+    ("n_clusters", "contexts", "group_concentration"),
+    ("document_level", "document_concentration"),
+)
+PROBES["hdp"] = {name: one for name, one in PROBES["mc2"].items() if name not in OF_CLUSTERS} | {"document_level": True}
+PROBES["nptot"] = {name: one for name, one in PROBES["hdp"].items() if name not in OF_DOCUMENTS}
 #: settings that are the modes themselves, or whose meaning another test holds
 ASIDE = {
     "threads": "they never change a result",
@@ -169,20 +169,17 @@ def test_defaults_may_be_named_everywhere():
         assert [one.settings() for one in again] == [one.settings() for one in both]
 
 
+HASH, NEIGHBOURS = (f"needs proposal='{one}' (--set proposal={one})" for one in ("hash", "neighbours"))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: FastEx(proposal="exact", bits=32, n_neighbours=3, n_proposals=9),
-            "bits needs proposal='hash' (--set proposal=hash)",
-        ),
-        (
-            lambda: FastEx(proposal="hash", n_proposals=9),
-            "n_proposals needs proposal='neighbours' (--set proposal=neighbours)",
-        ),
+        (lambda: FastEx(proposal="exact", bits=32, n_neighbours=3, n_proposals=9), f"bits {HASH}"),
+        (lambda: FastEx(proposal="hash", n_proposals=9), f"n_proposals {NEIGHBOURS}"),
         (
             lambda: mc2core.fit(CORPUS, Mixture(n_clusters=3), FastEx(bits=32)),
-            "bits needs proposal='hash' (--set proposal=hash); 'auto' chooses 'exact' for this corpus",
+            f"bits {HASH}; 'auto' chooses 'exact' for this corpus",
         ),
         (lambda: Mixture(rate_prior=2), "rate_prior needs another component than 'multinomial'"),
         (

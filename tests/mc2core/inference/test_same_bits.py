@@ -8,6 +8,7 @@ one kind of machine and one set of libraries: elsewhere assignments must be the 
 import dataclasses
 import hashlib
 import json
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -26,23 +27,25 @@ FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": 
 VECTORS = {"place": DiagonalNormalGamma(strength=0.5), "shape": DiagonalNormalGamma(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
 SIZES = {"max_clusters": 4, "max_topics": 8}
-#: of mixtures
-PRIORS = {"topic_word_prior": 0.1, "weight_prior": 1.0}
+LEVEL = {"document_level": True, "contexts": FAMILIES, "start_topics": 12}
+LEARNT = {"group_concentration": 1, "topic_concentration": 1, "topic_word_prior": "learn"}
+COMPONENTS = ("multinomial", "poisson", "gaussian")
+
+
+def of_five(engine=fastex, **settings):
+    """An engine of a mixture of five clusters, and its number of iterations."""
+    return engine(**{"n_clusters": 5, "topic_word_prior": 0.1, "weight_prior": 1.0} | settings), 4
+
+
 FITS = {
     "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
     "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
     "gibbs interleaved": lambda: (gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
     "gibbs without contexts, fixed": lambda: (gibbs(**(FIXED | {"table_concentration": 3.0})), 6),
     "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
-    "gibbs document level": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
-    "gibbs document level, repeats": lambda: (
-        gibbs(document_level=True, burstiness=True, contexts=FAMILIES, start_topics=12),
-        6,
-    ),
-    "gibbs document level, parallel": lambda: (
-        gibbs(document_level=True, kernel="parallel", contexts=FAMILIES, start_topics=12),
-        6,
-    ),
+    "gibbs document level": lambda: (gibbs(**LEVEL), 6),
+    "gibbs document level, repeats": lambda: (gibbs(burstiness=True, **LEVEL), 6),
+    "gibbs document level, parallel": lambda: (gibbs(kernel="parallel", **LEVEL), 6),
     "gibbs interleaved, vectors": lambda: (gibbs(contexts=VECTORS, start_topics=12, start_clusters=5), 6),
     "gibbs document level, vectors": lambda: (gibbs(document_level=True, contexts=VECTORS, start_topics=12), 6),
     "gibbs hdp of three levels": lambda: (gibbs(document_concentration=5.0, model="hdp", start_topics=10), 6),
@@ -51,41 +54,14 @@ FITS = {
     "svi from gibbs": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="gibbs"), 2),
     "svi from noise": lambda: (svi(**SIZES, max_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
     "svi direct mini-batches": lambda: (svi(**SIZES, batch_size=7, contexts=FAMILIES), 2),
-    "svi direct full batch": lambda: (
-        svi(batch_size=None, contexts=FAMILIES, group_concentration=1, topic_concentration=1, topic_word_prior="learn"),
-        3,
-    ),
+    "svi direct full batch": lambda: (svi(batch_size=None, contexts=FAMILIES, **LEARNT), 3),
     "svi document level": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),
-    **{
-        f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
-            fastex(
-                n_clusters=5,
-                proposal=proposal,
-                component=component,
-                **PRIORS,
-                **({"bits": 32} if proposal == "hash" else {}),
-            ),
-            4,
-        )
-        for proposal in ("hash", "exact")
-        for component in ("multinomial", "poisson", "gaussian")
-    },
-    **{
-        f"uncollapsed {component}": lambda component=component: (
-            uncollapsed(n_clusters=5, component=component, **PRIORS),
-            4,
-        )
-        for component in ("multinomial", "poisson", "gaussian")
-    },
-    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", **PRIORS), 4),
-    "fastex neighbours": lambda: (
-        fastex(n_clusters=5, proposal="neighbours", **PRIORS, list_budget=60, exact_sweeps=[3]),
-        4,
-    ),
-    "fastex as printed": lambda: (
-        fastex(n_clusters=5, proposal="hash", projection="paper", bits=128, **PRIORS | {"topic_word_prior": 0.01}),
-        4,
-    ),
+    **{f"fastex hash {one}": partial(of_five, proposal="hash", component=one, bits=32) for one in COMPONENTS},
+    **{f"fastex exact {one}": partial(of_five, proposal="exact", component=one) for one in COMPONENTS},
+    **{f"uncollapsed {one}": partial(of_five, uncollapsed, component=one) for one in COMPONENTS},
+    "fastex exact gauss_wishart": partial(of_five, component="gauss_wishart"),
+    "fastex neighbours": partial(of_five, proposal="neighbours", list_budget=60, exact_sweeps=[3]),
+    "fastex as printed": partial(of_five, proposal="hash", projection="paper", bits=128, topic_word_prior=0.01),
 }
 
 

@@ -35,15 +35,8 @@ ENGINES_MADE = [
     Gibbs(),
     Gibbs(kernel="collapsed", start_topics=3, start_clusters=2, threads=2),
     SVI(),
-    SVI(
-        max_clusters=3,
-        max_tables=2,
-        max_topics=4,
-        batch_size=5,
-        schedule="paper",
-        learning_offset=1.0,
-        initialisation="random",
-    ),
+    SVI(max_clusters=3, max_tables=2, max_topics=4, batch_size=5, schedule="paper", learning_offset=1.0),
+    SVI(initialisation="random"),
     FastEx(),
     FastEx(bits=32, projection="paper", proposal="hash", inverse_temperature=0.5, failure_probability=0.1),
     FastEx(proposal="neighbours", exact_sweeps=[2, 3], n_proposals=2),
@@ -93,16 +86,13 @@ def test_settings_hold_what_was_told():
         "topic_concentration": 2.0,
         "concentration_priors": {"group": [1.0, 1.0], "table": [2.0, 3.0], "topic": [1.0, 1.0]},
     }
-    assert Mixture(component="poisson", rate_prior=3).settings() == Mixture().settings() | {
-        "component": "poisson",
-        "rate_prior": 3.0,
-    }
+    poisson = {"component": "poisson", "rate_prior": 3.0}
+    assert Mixture(component="poisson", rate_prior=3).settings() == Mixture().settings() | poisson
 
 
 def test_what_is_as_usual_is_not_shown():
-    assert [repr(one) for one in (MC2(), HDP(), Mixture(), Gibbs(), SVI(), FastEx())] == [
-        "MC2()", "HDP()", "Mixture()", "Gibbs()", "SVI()", "FastEx()",
-    ]  # fmt: skip
+    usual = [repr(one) for one in (MC2(), HDP(), Mixture(), Gibbs(), SVI(), FastEx())]
+    assert usual == ["MC2()", "HDP()", "Mixture()", "Gibbs()", "SVI()", "FastEx()"]
     assert repr(MC2(document_level=False)) == "MC2(document_level=False)"
     assert repr(MC2(n_clusters=8, contexts=["year"])) == "MC2(n_clusters=8, contexts={'year': None})"
     assert repr(NPTOT(contexts=["year"])) == "NPTOT(contexts={'year': None})"
@@ -125,10 +115,8 @@ def test_settings_of_models_and_engines_have_different_names():
         ("mc3", None, {}, None, "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
         (None, "gibs", {}, None, "engine is 'gibs'; allowed: fastex, gibbs, svi; did you mean 'gibbs'?"),
         (None, None, {"kernle": 1}, None, "mc2 with gibbs has no setting 'kernle'; did you mean 'kernel'?"),
-        (None, None, {"topic_prio": 1}, None, (
-            "mc2 with gibbs has no setting 'topic_prio'; did you mean "
-            "'topic_word_prior'?"
-        )),
+        (None, None, {"topic_prio": 1}, None,
+         "mc2 with gibbs has no setting 'topic_prio'; did you mean 'topic_word_prior'?"),
         (None, "svi", {"kernel": "blocked"}, None, "mc2 with svi has no setting 'kernel'"),
         (None, None, {"threads": 2}, None, "mc2 with gibbs has no setting 'threads'"),
         (None, None, {"contexts": YEAR}, None, "mc2 with gibbs has no setting 'contexts'"),
@@ -166,6 +154,9 @@ def test_with_n_clusters_set_their_concentration_is_held():
 
 
 # -- which engine fits which model -----------------------------------------------------------------------------------
+PRINTED, PARALLEL = MC2(document_level=False), Gibbs(kernel="parallel")
+NOT_BLOCKED = "kernel is 'blocked'; with a document level it must be 'collapsed', "
+FOR_NPTOT = "for npTOT it must be 'collapsed'"
 FITS = {("mc2", "gibbs"), ("hdp", "gibbs"), ("nptot", "gibbs"), ("mc2", "svi"), ("mixture", "fastex")}
 
 
@@ -194,48 +185,35 @@ def test_an_engine_fits_its_models_and_refuses_all_others(model, engine):
 @pytest.mark.parametrize(
     ("model", "engine", "message"),
     [
-        *(
-            (model, Gibbs(kernel="blocked"), "kernel is 'blocked'; with a document level it must be 'collapsed', ")
-            for model in (MC2(), HDP(document_level=True))
-        ),
-        *(
-            (NPTOT(contexts=YEAR), Gibbs(kernel=kernel), f"kernel is '{kernel}'; for npTOT it must be 'collapsed'")
-            for kernel in ("blocked", "interleaved")
-        ),
-        (
-            MC2(document_level=False),
-            Gibbs(kernel="parallel"),
-            "kernel is 'parallel', which needs a document level; without it, use 'blocked'",
-        ),
-        (NPTOT(contexts=YEAR), Gibbs(kernel="parallel"), "kernel is 'parallel', which needs a document level"),
+        (MC2(), Gibbs(kernel="blocked"), NOT_BLOCKED),
+        (HDP(document_level=True), Gibbs(kernel="blocked"), NOT_BLOCKED),
+        (NPTOT(contexts=YEAR), Gibbs(kernel="blocked"), f"kernel is 'blocked'; {FOR_NPTOT}"),
+        (NPTOT(contexts=YEAR), Gibbs(kernel="interleaved"), f"kernel is 'interleaved'; {FOR_NPTOT}"),
+        (NPTOT(contexts=YEAR), PARALLEL, "kernel is 'parallel', which needs a document level"),
+        (PRINTED, PARALLEL, "kernel is 'parallel', which needs a document level; without it, use 'blocked'"),
         (MC2(n_clusters=4), SVI(max_clusters=9), "max_clusters is 9; with n_clusters, here 4, it must be None"),
         (MC2(n_clusters=4), SVI(max_tables=3), "max_tables is 3; with n_clusters it must be None"),
         (MC2(), SVI(max_tables=3), "max_tables needs document_level=False (--set document_level=false)"),
         (MC2(), SVI(n_shards=2), "n_shards needs document_level=False (--set document_level=false)"),
         (
-            MC2(document_level=False, topic_word_prior="learn"),
-            SVI(max_tables=3),
+            MC2(document_level=False, topic_word_prior="learn"), SVI(max_tables=3),
             "topic_word_prior='learn' needs max_tables None; max_tables is 3",
         ),
         (
-            Mixture(component="poisson"),
-            FastEx(proposal="neighbours"),
+            Mixture(component="poisson"), FastEx(proposal="neighbours"),
             "proposal='neighbours' needs component='multinomial', not 'poisson'",
         ),
         (Mixture(component="gauss_wishart"), FastEx(proposal="hash"), "component='gauss_wishart' needs proposal="),
     ],
-)
+)  # fmt: skip
 def test_model_and_engine_settings_that_disagree_are_refused(model, engine, message):
     corpus = Corpus(np.eye(3, dtype=int), contexts={"year": [1.0, 2.0, 3.0]})
+    settings = model.settings() | engine.settings()
+    contexts = settings.pop("contexts", None)
     for refused in (
         lambda: engine.supports(model),
         lambda: fit(corpus, model, engine, progress=False),
-        lambda: specify(
-            model.name,
-            engine.name,
-            {name: one for name, one in model.settings().items() if name != "contexts"} | engine.settings(),
-            model.settings().get("contexts"),
-        ),
+        lambda: specify(model.name, engine.name, settings, contexts),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}") as caught:
             refused()
@@ -268,14 +246,9 @@ def test_contexts_without_a_family_take_that_of_their_kind(contexts, engine):
 
 
 def test_a_family_that_is_named_stays():
-    model = MC2(
-        contexts={"visits": GammaPoisson(2.0), "year": None, "tag": {"family": "dirichlet", "concentration": 0.2}}
-    )
-    assert model.for_corpus(CORPUS).contexts == {
-        "visits": GammaPoisson(2.0),
-        "year": NormalGamma(),
-        "tag": DirichletCategorical(0.2),
-    }
+    told = {"visits": GammaPoisson(2.0), "year": None, "tag": {"family": "dirichlet", "concentration": 0.2}}
+    found = MC2(contexts=told).for_corpus(CORPUS).contexts
+    assert found == {"visits": GammaPoisson(2.0), "year": NormalGamma(), "tag": DirichletCategorical(0.2)}
     with pytest.raises(ValueError, match=r"^the corpus has no context 'month'; it has: year, tag, visits$"):
         MC2(contexts=["month"]).for_corpus(CORPUS)
     assert MC2().for_corpus(CORPUS).contexts == {}
@@ -315,9 +288,8 @@ def test_nptot_wants_the_whole_strength():
 
 
 def test_nptot_refuses_counts_where_the_corpus_shows_them():
-    with pytest.raises(
-        ValueError, match=r"exactly one context, .*normal_gamma, but contexts holds 'tag' \(dirichlet\)"
-    ):
+    why = r"exactly one context, .*normal_gamma, but contexts holds 'tag' \(dirichlet\)"
+    with pytest.raises(ValueError, match=why):
         fit(CORPUS, NPTOT(contexts=["tag"]), Gibbs(kernel="collapsed"), progress=False)
     with pytest.raises(TypeError, match="contexts"):
         NPTOT()

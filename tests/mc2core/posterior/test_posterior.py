@@ -71,13 +71,8 @@ STREAM = {"fitted": {"tokens": 9, "log_evidence": None}, "updates": [UPDATE]}
             {"iterations": None},
         ),
         *({"chains": [1]}, {"chains": [3, -1]}, {"chains": 2}, {"corpus": 1}, {"thin": [1]}, {"stream": []}),
-        *(
-            {"stream": {"updates": [UPDATE]}},
-            {"stream": STREAM | {"fitted": {}}},
-            {"stream": STREAM | {"updates": [1]}},
-        ),
-        {"stream": STREAM | {"updates": [UPDATE | {"tokens": "9"}]}},
-        {"stream": STREAM | {"updates": [UPDATE | {"file": 1}]}},
+        *({"stream": one} for one in ({"updates": [UPDATE]}, STREAM | {"fitted": {}}, STREAM | {"updates": [1]})),
+        *({"stream": STREAM | {"updates": [UPDATE | one]}} for one in ({"tokens": "9"}, {"file": 1})),
     ],
 )
 def test_a_forged_provenance_is_refused(tmp_path, about):
