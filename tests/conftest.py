@@ -4,6 +4,7 @@ import os
 
 import pytest
 from helpers import needs
+from helpers.commands import exit_code, mc2
 from helpers.workflow_calls import copy_checkout
 
 # Spark's programs live for seconds: optimising them for longer takes half of their CPU time
@@ -27,6 +28,30 @@ def told(monkeypatch):
     monkeypatch.setattr(progress.Work, "advance", record)
     monkeypatch.setattr(progress, "_shown", progress._Display(lambda _: None))
     return seen
+
+
+@pytest.fixture
+def output_of(capsys):
+    """The function that runs a command of mc2, which must succeed, and returns its output."""
+
+    def run(command):
+        capsys.readouterr()
+        mc2(command)
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    """The function that checks that a command of mc2 ends with 2 and an error with this text."""
+
+    def check(command, message):
+        capsys.readouterr()
+        assert exit_code(command) == 2, command
+        assert message in capsys.readouterr().err
+
+    return check
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from helpers.commands import mc2
 
 import mc2core
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.compute import kernel_store
 from mc2core.inference.registry import ENGINES
 from mc2core.inference.running import ahead
@@ -19,15 +19,13 @@ def test_every_engine_can_be_compiled():
     assert ahead._WORDS.keys() == ENGINES.keys()
 
 
-def test_an_unknown_engine_is_named(capsys):
-    assert main(["compile", "gibs"]) == 2
-    assert "gibs" in capsys.readouterr().err
+def test_an_unknown_engine_is_named(refused):
+    refused("compile gibs", "gibs")
 
 
-def test_it_says_so_if_nothing_can_be_stored(monkeypatch, capsys):
+def test_it_says_so_if_nothing_can_be_stored(monkeypatch, refused):
     monkeypatch.setattr(kernel_store, "folder", lambda: None)
-    assert main(["compile"]) == 2
-    assert "set NUMBA_CACHE_DIR to a folder with 64 MB of free space" in capsys.readouterr().err
+    refused("compile", "set NUMBA_CACHE_DIR to a folder with 64 MB of free space")
 
 
 # commands, and the kernels that they compile
@@ -55,7 +53,7 @@ print(*codes, *Named.names)
 def test_kernels_are_found_again_and_commands_compile_nothing(tmp_path, capsys, engine):
     """Compilation for gibbs ended, after some minutes, at nptot, whose posterior has no contexts of documents."""
     for _ in range(2):
-        assert main(["compile", engine]) == 0
+        mc2(f"compile {engine}")
     assert f"kernels of {engine}: all compiled before; stored in {kernel_store.folder()}\n" in capsys.readouterr().out
     if engine == "fastex":  # of a mixture, which these commands do not fit
         return

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.explored_fits import data_of
 
 from mc2core import Corpus, Fit, Posterior
@@ -58,11 +59,11 @@ def fitted(request, tmp_path_factory):
     (folder / "own.jsonl").write_bytes(lines(made_up(60)))
     contexts = ["--context", "year=when:date", "--context", "author=by:bag"]
     told = ["--text", "abstract", "--id", "id", *contexts, "--out", str(folder / "data")]
-    assert main(["import", str(folder / "own.jsonl"), *told]) == 0
+    mc2(["import", folder / "own.jsonl", *told])
     chosen = ["--engine", "svi", "--set", "max_clusters=6", "--set", "max_topics=6", "--set", "batch_size=20"]
     chosen += ["--set", "document_level=false"] if request.param == "printed" else []
     fit = ["fit", str(folder / "data"), "--context", "year", "--context", "author", *chosen, "--iterations", "3"]
-    assert main([*fit, "--out", str(folder / "fit")]) == 0
+    mc2([*fit, "--out", folder / "fit"])
     return folder
 
 
@@ -85,7 +86,7 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
     ``predict_context``."""
     (tmp_path / "new.jsonl").write_bytes(lines(one | {"id": str(i)} for i, one in enumerate(RECORDS)))
     file = fitted / "fit/posterior.npz"
-    assert main(["import", str(tmp_path / "new.jsonl"), "--like", str(file), "--out", str(tmp_path / "new")]) == 0
+    mc2(f"import {tmp_path}/new.jsonl --like {file} --out {tmp_path}/new")
     corpus, posterior = Corpus.load(tmp_path / "new"), Posterior.load(file)
     code, found, errors = predict(monkeypatch, capfd, file, lines(RECORDS), "--top", "2")
     assert (code, errors) == (0, [])
@@ -121,9 +122,9 @@ def test_lines_are_told_as_the_documents_of_a_corpus(fitted, tmp_path, monkeypat
 def test_a_number_is_the_same_cluster_wherever_it_is_shown(fitted, tmp_path, monkeypatch, capfd):
     file, data = fitted / "fit/posterior.npz", fitted / "data"
     _, predicted, _ = predict(monkeypatch, capfd, file, lines(made_up(60)))
-    assert main(["clusters", str(file), str(data)]) == 0
+    mc2(f"clusters {file} {data}")
     printed = pd.read_csv(io.StringIO(capfd.readouterr().out))
-    assert main(["describe", str(file), str(data), "--out", str(tmp_path)]) == 0
+    mc2(f"describe {file} {data} --out {tmp_path}")
     page, fit = data_of((tmp_path / "index.html").read_text()), Fit(Posterior.load(file), Corpus.load(data))
     assert printed["cluster"].nunique() > 1
     of_page = page["tables"]["documents"]["cluster"]

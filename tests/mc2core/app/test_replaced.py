@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers.commands import mc2
 
 from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
@@ -27,7 +28,7 @@ COLUMNS = ["--bag", "words", "--id", "id", "--context", "tag:bag"]
 
 @pytest.fixture
 def data(tmp_path):
-    assert main(["import", written(tmp_path / "old.jsonl"), *COLUMNS, "--out", str(tmp_path / "data")]) == 0
+    mc2(["import", written(tmp_path / "old.jsonl"), *COLUMNS, "--out", tmp_path / "data"])
     return tmp_path / "data"
 
 
@@ -36,7 +37,7 @@ def fit_while(monkeypatch, data, out, command):
     fit = files.fit
 
     def meanwhile(*arguments, **named):
-        assert main([*command]) == 0
+        mc2([*command])
         return fit(*arguments, **named)
 
     monkeypatch.setattr(files, "fit", meanwhile)
@@ -67,24 +68,21 @@ def test_a_fit_ends_when_its_corpus_is_appended_to(data, tmp_path, monkeypatch, 
     assert Corpus.load(data).n_documents == 24
     capsys.readouterr()
     for command in (["clusters"], ["describe", "--out", str(tmp_path / "page")]):
-        assert main([*command[:1], str(tmp_path / "fit"), str(data), *command[1:]]) == 0
+        mc2([*command[:1], tmp_path / "fit", data, *command[1:]])
         said = f"mc2: {data} is not the corpus of the fit, so its documents are treated as new\n"
         assert said in capsys.readouterr().err
     posterior = Posterior.load(tmp_path / "fit")
     assert (len(posterior.cluster), len(posterior.fingerprints)) == (12, 12)
 
 
-def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, capsys):
+def test_a_fit_is_not_resumed_on_a_corpus_with_other_words(data, tmp_path, refused):
     fit = ["fit", str(data), "--context", "tag", *SETTINGS, "--out", str(tmp_path / "fit")]
-    assert main(fit) == 0
+    mc2(fit)
     # the same counts: the word comes first as before
     renamed = written(tmp_path / "new.jsonl", ["aardvark", *WORDS[1:]])
-    assert main(["import", renamed, *COLUMNS, "--overwrite", "--out", str(data)]) == 0
-    capsys.readouterr()
-    assert main(fit) == 2
-    assert "on a corpus with the same counts but other words" in capsys.readouterr().err
-    assert main(["clusters", str(tmp_path / "fit"), str(data)]) == 2
-    assert "word 0 is 'bread' in the model and 'aardvark' in the corpus" in capsys.readouterr().err
+    mc2(["import", renamed, *COLUMNS, "--overwrite", "--out", data])
+    refused(fit, "on a corpus with the same counts but other words")
+    refused(f"clusters {tmp_path}/fit {data}", "word 0 is 'bread' in the model and 'aardvark' in the corpus")
 
 
 @pytest.mark.parametrize("option", [[], ["--overwrite"], ["--append"]])

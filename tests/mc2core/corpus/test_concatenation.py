@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.corpus import alignment, checks
 
 
@@ -176,21 +176,18 @@ def files(tmp_path):
     }
 
 
-def test_appending_is_importing_all_at_once(files, tmp_path, capsys):
+def test_appending_is_importing_all_at_once(files, tmp_path, output_of):
     whole, out = str(tmp_path / "whole"), str(tmp_path / "out")
-    assert main(["import", files["all"], *COLUMNS, "--out", whole]) == 0
-    assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
-    capsys.readouterr()
-    assert main(["import", files["second"], "--append", "--out", out]) == 0
-    sheet = capsys.readouterr().out
+    mc2(["import", files["all"], *COLUMNS, "--out", whole])
+    mc2(["import", files["first"], *COLUMNS, "--out", out])
+    sheet = output_of(f"import {files['second']} --append --out {out}")
     assert "## New\n\n- 2 documents: second.jsonl\n- 1 word: 'froze'\n- 1 value of author: 'Eve'\n" in sheet
     assert by_name(Corpus.load(out, verify=True)) == by_name(Corpus.load(whole))
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert main(["import", files["second"], "--append", "--out", out]) == 0
-    assert "are in" in capsys.readouterr().out
+    assert "are in" in output_of(f"import {files['second']} --append --out {out}")
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     third = written(tmp_path / "third.jsonl", [{"text": "snow snow ice", "by": ["Zoe"]}, {"text": "snow"}])
-    assert main(["import", third, "--append", "--new-columns", "2", "--out", out]) == 0
+    mc2(f"import {third} --append --new-columns 2 --out {out}")
     grown = Corpus.load(out)
     assert ("snow" in grown.vocabulary, "ice" in grown.vocabulary, grown.n_documents) == (True, False, 6)
     assert grown.context_names["author"] == ["Ann", "Bob", "Eve"]
@@ -200,8 +197,8 @@ def test_appending_is_importing_all_at_once(files, tmp_path, capsys):
 def test_appending_the_imported_file_again_changes_nothing(files, tmp_path, capsys):
     """Its documents were there twice: only what had been appended was known."""
     out = str(tmp_path / "out")
-    assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
-    assert main(["import", files["first"], "--append", "--out", out]) == 0
+    mc2(["import", files["first"], *COLUMNS, "--out", out])
+    mc2(f"import {files['first']} --append --out {out}")
     said = f"the documents of {files['first']} are in {out} already; nothing to do\n"
     assert capsys.readouterr().out.endswith(said)
     assert Corpus.load(out).n_documents == 2
@@ -209,10 +206,10 @@ def test_appending_the_imported_file_again_changes_nothing(files, tmp_path, caps
 
 def test_new_columns_beside_like(files, tmp_path):
     first, new = str(tmp_path / "first"), str(tmp_path / "new")
-    assert main(["import", files["first"], *COLUMNS, "--out", first]) == 0
-    assert main(["import", files["second"], "--like", first, "--out", new]) == 0
+    mc2(["import", files["first"], *COLUMNS, "--out", first])
+    mc2(f"import {files['second']} --like {first} --out {new}")
     assert Corpus.load(new).vocabulary == Corpus.load(first).vocabulary
-    assert main(["import", files["second"], "--like", first, "--new-columns", "1", "--overwrite", "--out", new]) == 0
+    mc2(f"import {files['second']} --like {first} --new-columns 1 --overwrite --out {new}")
     assert Corpus.load(new).vocabulary == [*Corpus.load(first).vocabulary, "froze"]
     assert Corpus.load(new).context_names["author"] == ["Ann", "Bob", "Eve"]
 
@@ -225,21 +222,19 @@ def test_new_columns_beside_like(files, tmp_path):
         (["--append", "--new-columns", "0"], "--new-columns is 0; it must be"),
     ],
 )
-def test_options_that_exclude_each_other_are_refused(files, tmp_path, capsys, arguments, message):
+def test_options_that_exclude_each_other_are_refused(files, tmp_path, refused, arguments, message):
     out = str(tmp_path / "out")
-    assert main(["import", files["first"], *COLUMNS, "--out", out]) == 0
-    assert main(["import", files["second"], *(one.format(out=out) for one in arguments), "--out", out]) == 2
-    assert message in capsys.readouterr().err
+    mc2(["import", files["first"], *COLUMNS, "--out", out])
+    refused(["import", files["second"], *(one.format(out=out) for one in arguments), "--out", out], message)
     assert Corpus.load(out).n_documents == 2
 
 
-def test_a_known_document_and_a_folder_of_no_corpus_are_refused(files, tmp_path, capsys):
+def test_a_known_document_and_a_folder_of_no_corpus_are_refused(files, tmp_path, refused):
     out = str(tmp_path / "out")
-    assert main(["import", files["second"], "--append", "--out", out]) == 2
-    assert "there is no corpus in" in capsys.readouterr().err
-    assert main(["import", files["first"], *COLUMNS, "--id", "id", "--out", out]) == 0
-    assert main(["import", files["all"], "--append", "--out", out]) == 2
-    assert "'id' 'a' is the id of a document that is in the corpus already" in capsys.readouterr().err
+    refused(f"import {files['second']} --append --out {out}", "there is no corpus in")
+    mc2(["import", files["first"], *COLUMNS, "--id", "id", "--out", out])
+    error = "'id' 'a' is the id of a document that is in the corpus already"
+    refused(f"import {files['all']} --append --out {out}", error)
     assert Corpus.load(out).n_documents == 2
 
 
@@ -266,8 +261,8 @@ def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(files, tmp_path)
     """Before each call that puts a file or folder in its place; the corpus may be away between two of them."""
     first, undisturbed = tmp_path / "first", tmp_path / "undisturbed"
     for folder in (first, undisturbed):
-        assert main(["import", files["first"], *COLUMNS, "--out", str(folder)]) == 0
-    assert main(["import", files["second"], "--append", "--out", str(undisturbed)]) == 0
+        mc2(["import", files["first"], *COLUMNS, "--out", folder])
+    mc2(f"import {files['second']} --append --out {undisturbed}")
     wanted = {path.name: path.read_bytes() for path in undisturbed.iterdir()}
     out, killed = first, 0
     for left in range(20):
@@ -280,7 +275,7 @@ def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(files, tmp_path)
         if out.exists():
             assert Corpus.load(out, verify=True).n_documents in (2, 4)
     assert killed >= 5
-    assert main(["import", files["second"], "--append", "--out", str(out)]) == 0
+    mc2(f"import {files['second']} --append --out {out}")
     got = {path.name: path.read_bytes() for path in out.iterdir()}
     for name in wanted.keys() - {"datasheet.md"}:  # whose title is the folder's name
         assert got[name] == wanted[name], name

@@ -5,10 +5,10 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.fits import gibbs
 
 from mc2core import Corpus, Fit, fit
-from mc2core.app.cli import main
 
 N = 24
 WORDS = [["ferry", "harbour", "sail"], ["bread", "flour", "oven"]]
@@ -125,7 +125,7 @@ def test_commands_print_documents_by_their_number(tmp_path, capsys):
     corpus.save(tmp_path / "corpus")
     for command in (["clusters"], ["contexts"]):
         more = ["year"] if command == ["contexts"] else []
-        assert main([*command, str(tmp_path / "posterior.npz"), str(tmp_path / "corpus"), *more]) == 0
+        mc2([*command, tmp_path / "posterior.npz", tmp_path / "corpus", *more])
         printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
         assert printed["document_title"].tolist() == corpus.documents["title"].tolist()
         assert printed["document"].tolist() == list(range(1, N + 1))

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 
 import mc2core
 from mc2core import Corpus, Fit, compare, robustness
-from mc2core.app.cli import main
 from mc2core.explore.compare import _pairs
 from mc2core.models import MC2
 from mc2core.posterior.clustering import adjusted_rand_index
@@ -99,11 +99,11 @@ def test_documents_of_other_orders_are_matched_by_ids(fits, corpus, tmp_path, ca
     assert found.agreement["ari"][0] == 1.0
     for name, one in (("a", fits[0]), ("b", other)):
         one.posterior.save(tmp_path / f"{name}.npz")
-    assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]) == 0
+    mc2(f"compare {tmp_path}/a.npz {tmp_path}/b.npz")
     said = capsys.readouterr()
     assert "50 documents in both fits (A has 60, B 50)" in said.err
     assert said.out.startswith("a,name_a,documents_a,b,name_b,documents_b,shared,jaccard,change\n1,")
-    assert main(["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--table"]) == 0
+    mc2(f"compare {tmp_path}/a.npz {tmp_path}/b.npz --table")
     assert pd.read_csv(io.StringIO(capsys.readouterr().out), index_col=0).to_numpy().sum() == 50
     fits[0].posterior.fingerprints = None
 
@@ -161,20 +161,18 @@ def test_robust_effects_are_those_of_standing_clusters(fits, corpus):
     assert years["same_in"].tolist() == [2, 0, 2]  # documents of the second cluster are in the middle
 
 
-def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys):
+def test_more_than_two_fits_on_the_command_line(fits, tmp_path, capsys, refused):
     paths = [str(tmp_path / f"{number}.npz") for number in range(3)]
     for path, fit in zip(paths, [*fits, fits[0]], strict=True):
         fit.posterior.save(path)
-    assert main(["compare", *paths, "--least", "0.9"]) == 0
+    mc2(["compare", *paths, "--least", "0.9"])
     said = capsys.readouterr()
     assert "3 of 3 clusters of the first fit were found again in all of the 2 other fits" in said.err
     assert "(Jaccard index of at least 0.9)" in said.err
     table = pd.read_csv(io.StringIO(said.out))
     assert table["stands_in"].tolist() == [2, 2, 2]
-    assert main(["compare", *paths, "--table"]) == 2
-    assert "--table needs exactly two fits" in capsys.readouterr().err
-    assert main(["compare", *paths[:2], "--least", "0.9"]) == 2
-    assert "--least needs more than two fits" in capsys.readouterr().err
+    refused(["compare", *paths, "--table"], "--table needs exactly two fits")
+    refused(["compare", *paths[:2], "--least", "0.9"], "--least needs more than two fits")
     with pytest.raises(ValueError, match="at least two fits"):
         robustness(paths[:1])
     with pytest.raises(ValueError, match="least is 0; it must be above 0"):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 
 import mc2core
 from mc2core import Corpus, Fit, Posterior
@@ -100,24 +101,24 @@ def test_names_move_with_their_clusters(fit):
     assert fit.names["topic"] == {1: "One"}
 
 
-def test_merge_on_the_command_line(posterior, corpus, tmp_path, capsys):
+def test_merge_on_the_command_line(posterior, corpus, tmp_path, capsys, output_of, refused):
     posterior.save(tmp_path / "posterior.npz")
     corpus.save(tmp_path / "corpus")
     out = str(tmp_path / "merged")
-    assert main(["merge", str(tmp_path), "3", "4", "--out", out]) == 0
+    mc2(f"merge {tmp_path} 3 4 --out {out}")
     assert "2 of 4 recommended clusters were merged by hand after the fit:" in capsys.readouterr().out
-    assert main(["clusters", out, str(tmp_path / "corpus")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = output_of(f"clusters {out} {tmp_path}/corpus").splitlines()
     column = lines[0].split(",").index("cluster")
     assert [int(one.split(",")[column]) for one in lines[1:]] == MERGED.tolist()
-    assert main(["merge", str(tmp_path), "3", "4", "--out", out]) == 2
-    assert "give a new folder" in capsys.readouterr().err
+    refused(f"merge {tmp_path} 3 4 --out {out}", "give a new folder")
     for wrong in (["3"], ["3", "3"], ["0", "1"], ["4", "5"]):
-        assert main(["merge", str(tmp_path), *wrong, "--out", out + "2"]) == 2
-        assert "two or more different numbers of clusters from 1 to 4 are needed" in capsys.readouterr().err
+        error = "two or more different numbers of clusters from 1 to 4 are needed"
+        refused(["merge", tmp_path, *wrong, "--out", out + "2"], error)
 
 
-def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp_path, monkeypatch, capsys):
+def test_the_file_of_names_marks_clusters_and_their_names(
+    posterior, corpus, tmp_path, monkeypatch, capsys, output_of, refused
+):
     rows = [
         ("cluster", 1, "Sea", "3"),
         ("cluster", 2, "Food", "2"),
@@ -131,8 +132,7 @@ def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp
     posterior.save(tmp_path / "posterior.npz")
     corpus.save(tmp_path / "corpus")
     out = tmp_path / "merged"
-    assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(out)]) == 0
-    said = capsys.readouterr().out
+    said = output_of(f"merge {tmp_path} --names {tmp_path}/names.csv --out {out}")
     assert said.count("were merged by hand") == 2
     assert f"next: mc2 describe {out} CORPUS --names {out}/names.csv --out {out}/description" in said
     found = Fit(Posterior.load(out), corpus)
@@ -143,20 +143,20 @@ def test_the_file_of_names_marks_clusters_and_their_names(posterior, corpus, tmp
     again = tmp_path / "again"  # a merge of merged clusters
     names = pd.DataFrame({"of": "cluster", "number": [1, 2], "name": ["All", "All"], "merge": ["1", "1"]})
     names.to_csv(tmp_path / "names.csv", index=False)
-    assert main(["merge", str(out), "--names", str(tmp_path / "names.csv"), "--out", str(again)]) == 0
+    mc2(f"merge {out} --names {tmp_path}/names.csv --out {again}")
     assert pd.read_csv(again / "names.csv").to_numpy().tolist() == [["cluster", 1, "All"]]
     for chosen in ([], ["3", "4", "--names", str(tmp_path / "names.csv")]):
-        assert main(["merge", str(tmp_path), *chosen, "--out", str(tmp_path / "none")]) == 2
-        assert "give the numbers of clusters, or --names names.csv" in capsys.readouterr().err
+        error = "give the numbers of clusters, or --names names.csv"
+        refused(["merge", tmp_path, *chosen, "--out", tmp_path / "none"], error)
     names.drop(columns="merge").to_csv(tmp_path / "names.csv", index=False)
-    assert main(["merge", str(tmp_path), "--names", str(tmp_path / "names.csv"), "--out", str(tmp_path / "none")]) == 2
-    assert "no clusters are marked in the column merge" in capsys.readouterr().err
+    error = "no clusters are marked in the column merge"
+    refused(f"merge {tmp_path} --names {tmp_path}/names.csv --out {tmp_path}/none", error)
     chosen = ["merge", str(tmp_path), "3", "4", "--out", str(tmp_path / "killed")]
     monkeypatch.setattr(Posterior, "save", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(chosen)
     monkeypatch.undo()
-    assert main(chosen) == 0  # nothing is in the way
+    mc2(chosen)  # nothing is in the way
     assert "next: mc2 describe" in capsys.readouterr().out
 
 

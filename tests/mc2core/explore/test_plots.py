@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import explored_fits, fits
+from helpers.commands import mc2
 from matplotlib.figure import Figure
 
 import mc2core
 from mc2core import Corpus, plots
-from mc2core.app.cli import main
 from mc2core.base import extras
 from mc2core.explore import documents
 from mc2core.explore import plots as code
@@ -243,7 +243,7 @@ def test_the_numbers_of_a_plot_are_saved_next_to_it(done, tmp_path):
         plots.save(Figure().subplots(), tmp_path / "two.pdf")
 
 
-def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, capsys):
+def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, refused):
     own = done.documents()["cluster"].to_numpy() - 1
     other = np.where(own == 1, 0, own)  # the first two clusters in one
     sample = replace(done.posterior.representative, cluster=other)
@@ -265,10 +265,9 @@ def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, capsys
     first.save(tmp_path / "a.npz")
     parts.save(tmp_path / "b.npz")
     command = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
-    assert main([*command, "--picture", str(tmp_path / "two.pdf")]) == 0
+    mc2([*command, "--picture", tmp_path / "two.pdf"])
     assert (tmp_path / "two.csv").read_text() == (tmp_path / "one.csv").read_text()
-    assert main([*command, str(tmp_path / "a.npz"), "--picture", str(tmp_path / "three.pdf")]) == 2
-    assert "--picture needs exactly two fits" in capsys.readouterr().err
+    refused([*command, tmp_path / "a.npz", "--picture", tmp_path / "three.pdf"], "--picture needs exactly two fits")
 
 
 def boxes(ax, texts):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import fits
+from helpers.commands import mc2
 
 import mc2core
 from mc2core import Corpus, Posterior
@@ -89,7 +90,7 @@ def test_what_differs_is_said(corpus, tmp_path, capsys):
     changed.provenance["versions"] = first.provenance["versions"] | {"numpy": "1.0"}
     changed.save(tmp_path / "posterior.npz")
     corpus.save(tmp_path / "corpus")
-    assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 0
+    mc2(f"verify {tmp_path} {tmp_path}/corpus")
     now = first.provenance["versions"]["numpy"]
     said = capsys.readouterr().out.splitlines()[-1]
     assert f"is the corpus of the fit; the fit was made with other versions: numpy 1.0, now {now}" in said
@@ -100,7 +101,7 @@ def test_what_differs_is_said(corpus, tmp_path, capsys):
     assert other_versions(replace(first, provenance={})) == ["the fit does not record its versions"]
 
 
-def test_what_cannot_be_run_again_is_said(corpus, tmp_path, capsys):
+def test_what_cannot_be_run_again_is_said(corpus, tmp_path, capsys, refused):
     first = fitted(corpus, iterations=6, chains=1)
     other = corpus.subset(np.arange(40))
     with pytest.raises(ValueError, match="the corpus is not the corpus of the fit"):
@@ -116,5 +117,4 @@ def test_what_cannot_be_run_again_is_said(corpus, tmp_path, capsys):
     other.save(tmp_path / "corpus")
     assert main(["verify", str(tmp_path), str(tmp_path / "corpus")]) == 2
     assert "is not the corpus of the fit; the fit was made with the installed versions" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path), "--rerun"]) == 2
-    assert "--rerun needs one fit and one corpus" in capsys.readouterr().err
+    refused(f"verify {tmp_path} --rerun", "--rerun needs one fit and one corpus")

@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_sheet_without_answers(fit, corpus, tmp_pat
     assert not re.search(r"cluster|correct|right|https?:", page)  # nothing by which answers could be found
 
 
-def test_answers_are_scored_as_by_hand(fit, corpus, tmp_path, capsys):
+def test_answers_are_scored_as_by_hand(fit, corpus, tmp_path, output_of):
     write_sheet(fit, corpus, tmp_path / "sheet", seed=3)
     questions, table = key_of(fit, tmp_path / "sheet"), pd.read_csv(tmp_path / "sheet" / "sheet.csv", dtype=str)
     given = [one["answer"] for one in questions]
@@ -92,8 +92,7 @@ def test_answers_are_scored_as_by_hand(fit, corpus, tmp_path, capsys):
     centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     assert found["low"]["words"] == pytest.approx((centre - half) / (1 + z**2 / n))
     assert found["high"]["words"] == pytest.approx((centre + half) / (1 + z**2 / n))
-    assert main(["sheet", str(fit), "--score", str(path), str(path)]) == 0
-    rows = capsys.readouterr().out.splitlines()
+    rows = output_of(f"sheet {fit} --score {path} {path}").splitlines()
     assert rows[0] == "kind,questions,answered,right,share,low,high,chance,missed,answers"
     assert len(rows) == 5
 
@@ -122,14 +121,12 @@ def test_damaged_answers_give_one_sentence(fit, corpus, tmp_path, capsys):
     assert "is not a CSV in UTF-8" in said
 
 
-def test_what_cannot_be_asked_is_said(fit, corpus, tmp_path, capsys):
+def test_what_cannot_be_asked_is_said(fit, corpus, tmp_path, output_of, refused):
     with pytest.raises(ValueError, match="already exists and may contain answers"):
         write_sheet(fit, corpus, tmp_path)
     bare = Corpus(corpus.content, corpus.vocabulary)
     with pytest.raises(ValueError, match="the documents have no titles: give their texts"):
         write_sheet(fit, bare, tmp_path / "sheet")
-    assert main(["sheet", str(fit)]) == 2
-    assert "a question sheet needs the corpus and a folder" in capsys.readouterr().err
+    refused(f"sheet {fit}", "a question sheet needs the corpus and a folder")
     corpus.save(tmp_path / "corpus")
-    assert main(["sheet", str(fit), str(tmp_path / "corpus"), "--out", str(tmp_path / "new")]) == 0
-    assert "6 questions" in capsys.readouterr().out
+    assert "6 questions" in output_of(f"sheet {fit} {tmp_path}/corpus --out {tmp_path}/new")

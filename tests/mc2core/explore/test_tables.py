@@ -3,19 +3,20 @@
 import dataclasses
 import re
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 from helpers.explored_fits import HOSTILE, corpus, data_of, fastex, gibbs, of_contexts_alone, svi
 from helpers.fits import at_strength
 from helpers.small_posteriors import word_given_cluster
 
 import mc2core
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.corpus.building.cells import parse_date
 from mc2core.explore import describe, documents, html_report, shares, steps, tables
@@ -89,9 +90,8 @@ def test_which_levels_are_described():
     n = 100
     scores = np.append(np.arange(42.0), np.full(n - 42, 41.0))
     none, pairs = np.zeros(0, np.int32), np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
-    made = Hierarchy(
-        np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan), 42
-    )
+    joined = np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none
+    made = Hierarchy(*joined, scores, np.full(n, np.nan), 42)
     assert _sizes(made) == [97, 78, 63, 51, 42, 41, 33, 27, 22, 18, 15, *range(12, 0, -1)]
 
 
@@ -121,12 +121,8 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
         own = documents_of(description, number)
         row = made["cluster_numbers"].query("cluster == @number").iloc[0]
         met = years[own][~np.isnan(years[own])]
-        assert (row["documents"], row["mean"], row["sd"]) == (
-            len(met),
-            pytest.approx(met.mean()),
-            pytest.approx(met.std()),
-        )
-        assert (row["least"], row["most"]) == (pytest.approx(met.min()), pytest.approx(met.max()))
+        expected = pytest.approx([len(met), met.mean(), met.std(), met.min(), met.max()])
+        assert row[["documents", "mean", "sd", "least", "most"]].tolist() == expected
         counts = authors[own].sum(axis=0)
         values = made["cluster_values"].query("cluster == @number").set_index("value")
         assert len(values) == (counts > 0).sum()
@@ -163,10 +159,8 @@ def test_labels_are_counted_and_scored_at_every_cut(description, made):
         assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(description.corpus.labels, group))
     own = documents_of(description, 1)
     counts = made["cluster_labels"].query("cluster == 1").set_index("label")["documents"]
-    assert (
-        counts.to_dict()
-        == pd.Series(np.array(["water", "land", "sky"])[description.corpus.labels[own]]).value_counts().to_dict()
-    )
+    names = np.array(["water", "land", "sky"])[description.corpus.labels[own]]
+    assert counts.to_dict() == pd.Series(names).value_counts().to_dict()
 
 
 @pytest.mark.parametrize("omega", [None, 2.0])
@@ -231,9 +225,8 @@ def test_clusters_that_only_some_chains_found_are_counted_apart(description):
     told = f"{len(sure)} of the {n} clusters ({documents} documents) were found in all four"
     said = found["summary"].set_index("name")["value"]["clusters by run"]
     assert said == f"four runs from different starts: {told}"
-    assert f"Four runs from different starts: {told}." in summary(
-        Description.of(posterior, description.corpus), found, "x"
-    )
+    page = summary(Description.of(posterior, description.corpus), found, "x")
+    assert f"Four runs from different starts: {told}." in page
 
 
 def test_of_an_unsure_document_the_second_cluster_is_shown():
@@ -382,9 +375,8 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
     assert documents.layout(description, 0).tolist() == table[["x", "y"]].to_numpy().tolist()
     sums = made["document_clusters"].groupby("document")["probability"].sum()
     assert (sums > 0.9).all()
-    near = np.array(
-        [[np.linalg.norm(a - b) for b in table[["x", "y"]].to_numpy()] for a in table[["x", "y"]].to_numpy()]
-    )
+    places = table[["x", "y"]].to_numpy()
+    near = np.linalg.norm(places[:, None] - places, axis=2)
     np.fill_diagonal(near, np.inf)
     assert (description.cluster[near.argmin(axis=1)] == description.cluster).mean() > 0.8
 
@@ -485,30 +477,24 @@ def test_of_too_many_documents_some_are_drawn(description, tmp_path, monkeypatch
 
 
 def column(packed):
-    return (
-        packed
-        if isinstance(packed, list)
-        else [packed["levels"][code] if code >= 0 else "" for code in packed["codes"]]
-    )
+    if isinstance(packed, list):
+        return packed
+    return [packed["levels"][code] if code >= 0 else "" for code in packed["codes"]]
 
 
-@pytest.mark.parametrize("model", ["gibbs", "fastex", "own", "svi"])
-def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
+@pytest.mark.parametrize(
+    "fit", [gibbs, fastex, partial(gibbs, document_concentration=2.0), svi], ids=["gibbs", "fastex", "own", "svi"]
+)
+def test_every_number_on_the_page_is_in_a_table(fit, tmp_path):
     made = corpus()
-    fitted = {
-        "gibbs": gibbs,
-        "fastex": fastex,
-        "own": lambda made: gibbs(made, document_concentration=2.0),
-        "svi": svi,
-    }[model](made)
+    fitted = fit(made)
     describe.describe(fitted, made, tmp_path / "out", "<b>Title</b>")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert "<b>Title</b>" not in text
     assert HOSTILE not in text
     data = data_of(text)
-    files = {
-        path.stem: pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in (tmp_path / "out").glob("*.csv")
-    }
+    paths = (tmp_path / "out").glob("*.csv")
+    files = {path.stem: pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in paths}
     assert set(data["tables"]) <= set(files)
     for name, packed in data["tables"].items():
         shown = pd.DataFrame({key: column(one) for key, one in packed.items()})
@@ -561,18 +547,17 @@ def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch)
     assert set(html_report._cuts(few, np.arange(3))) == {1, 2}
 
 
-def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):
+def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys, refused):
     description.corpus.save(tmp_path / "corpus")
     description.posterior.save(tmp_path / "posterior.npz")
     command = ["describe", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
     for _ in range(2):
-        assert main(command) == 0
+        mc2(command)
     assert "index.html" in capsys.readouterr().out
     title = f"<title>Clusters and topics of {tmp_path.name}</title>"  # of the folder that holds the corpus
     assert title in (tmp_path / "out/index.html").read_text(encoding="utf-8")
     (tmp_path / "out/notes.txt").write_text("mine")
-    assert main(command) == 2
-    assert "out holds notes.txt, which is not part of this output" in capsys.readouterr().err
+    refused(command, "out holds notes.txt, which is not part of this output")
 
 
 def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypatch):
@@ -591,7 +576,7 @@ def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkey
         describe.describe(None, None, tmp_path / "out")
 
 
-def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path, capsys):
+def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path):
     table = pd.DataFrame({"cluster": [1, 2], "context_year_mean": [2012.83, np.nan], "name": ["A & B_1", "50 %"]})
     latex = tables.for_paper(table.assign(x=0.5), "latex")
     assert latex.splitlines()[2:6] == [
@@ -612,8 +597,8 @@ def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path,
     description.posterior.save(tmp_path / "posterior.npz")
     command = ["describe", str(tmp_path), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
     for _ in range(2):  # the second one replaces the first
-        assert main([*command, "--tables", "latex", "--tables", "html"]) == 0
+        mc2([*command, "--tables", "latex", "--tables", "html"])
     wanted = {"clusters.tex", "clusters.html", "topics.tex", "topics.html"}
     assert {one.name for one in (tmp_path / "out").iterdir()} >= wanted
-    assert main(command) == 0
+    mc2(command)
     assert not {one.name for one in (tmp_path / "out").iterdir()} & wanted

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.explored_fits import HOSTILE, corpus, gibbs
 
 from mc2core import Corpus
@@ -51,11 +52,10 @@ def test_without_ids_the_rows_must_be_the_documents(tmp_path):
 
 def test_a_file_that_was_changed_since_its_import_is_refused(tmp_path):
     """Without ids as many other texts stood beside the clusters of the old ones."""
-    from mc2core.app.cli import main
 
     path, out = tmp_path / "own.csv", tmp_path / "data"
     pd.DataFrame(ROWS).to_csv(path, index=False)
-    assert main(["import", str(path), "--text", "body", "--out", str(out)]) == 0
+    mc2(f"import {path} --text body --out {out}")
     assert texts.texts_of(Corpus.load(out), path) == [row["body"] for row in ROWS]
     pd.DataFrame(ROWS[::-1]).to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"own\.csv is not the file that was imported, or was changed since"):
@@ -123,7 +123,7 @@ def test_the_command_puts_texts_in_the_page(tmp_path):
     posterior.save(tmp_path / "posterior.npz")
     files = [str(tmp_path / name) for name in ("posterior.npz", "corpus")]
     for options, is_there in (([], False), (["--texts", "text"], True)):
-        assert main(["describe", *files, *options, "--out", str(tmp_path / "out")]) == 0
+        mc2(["describe", *files, *options, "--out", tmp_path / "out"])
         assert ("text of 17" in (tmp_path / "out/index.html").read_text(encoding="utf-8")) == is_there
     assert main(["describe", *files, "--texts", "nowhere", "--out", str(tmp_path / "out")]) == 2
     assert isinstance(made, Corpus)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.explored_fits import HOSTILE, corpus, data_of, gibbs
 
 from mc2core import Fit
@@ -174,14 +175,13 @@ def test_names_of_what_is_not_there_are_refused(posterior, names, said):
 
 
 def test_the_command_takes_names(posterior, tmp_path):
-    from mc2core.app.cli import main
 
     made = corpus()
     made.save(tmp_path / "corpus")
     posterior.save(tmp_path / "posterior.npz")
     (tmp_path / "names.csv").write_text("of,number,name\ntopic,1,Lakes & rivers\n")
     files = [str(tmp_path / name) for name in ("posterior.npz", "corpus")]
-    assert main(["describe", *files, "--names", str(tmp_path / "names.csv"), "--out", str(tmp_path / "out")]) == 0
+    mc2(["describe", *files, "--names", tmp_path / "names.csv", "--out", tmp_path / "out"])
     table = pd.read_csv(tmp_path / "out/topics.csv").set_index("topic")
     assert table["name"][1] == "Lakes & rivers"
     assert "Lakes & rivers" in json.dumps(data_of((tmp_path / "out/index.html").read_text()))

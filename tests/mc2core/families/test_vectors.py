@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 from helpers.fits import gibbs, svi
 
 from mc2core import Corpus, Posterior
@@ -248,13 +249,12 @@ def test_the_case_of_endings_does_not_matter(tmp_path):
     assert np.array_equal(corpus.contexts["place"], vectors)
 
 
-def test_new_documents_without_vectors_are_told_of_the_option(tmp_path, capsys):
+def test_new_documents_without_vectors_are_told_of_the_option(tmp_path, capsys, output_of):
     write_texts(tmp_path)
     command = ["import", str(tmp_path / "docs.csv"), "--out"]
     vectors = ["--text", "text", "--context", f"place={tmp_path}/place.npy:vector"]
-    assert main([*command, str(tmp_path / "old"), *vectors]) == 0
-    assert "| place: numbers per document | 3 |" in capsys.readouterr().out
-    assert main([*command, str(tmp_path / "new"), "--like", str(tmp_path / "old")]) == 0
+    assert "| place: numbers per document | 3 |" in output_of([*command, tmp_path / "old", *vectors])
+    mc2([*command, tmp_path / "new", "--like", tmp_path / "old"])
     assert "is missing in every document; give its file with --context place=FILE.npy:vector" in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 from helpers.fits import at_strength, fastex, gibbs, svi
 from scipy import stats
 
@@ -40,31 +41,31 @@ def small_corpus():
     return Corpus(content, contexts={"year": year, "author": sp.csr_matrix(authors), "pages": pages})
 
 
+def drawn(cluster, topic_given_cluster, topic_words, topic_weights, contexts, **more):
+    """A sample of as many clusters as have shares of topics."""
+    k = len(topic_given_cluster)
+    return Sample(
+        cluster_weights=np.full(k, 1 / k), new_cluster_weight=0.1, topic_given_cluster=topic_given_cluster,
+        new_topic_weight=np.full(k, 0.01), topic_words=topic_words, topic_word_prior=1e-9, topic_weights=topic_weights,
+        table_concentration=V, contexts=SparseRows.of(contexts), cluster=cluster.astype(np.int32), **more,
+    )  # fmt: skip
+
+
 def sample_of(cluster, prior, omega=math.inf):
     """A sample whose topic m has the words 3m, 3m + 1 and 3m + 2 and no other, so that tokens' topics are known."""
     k = int(cluster.max()) + 1
-    return Sample(
-        cluster_weights=np.full(k, 1 / k),
-        new_cluster_weight=0.1,
-        topic_given_cluster=np.random.default_rng(1).dirichlet(np.ones(N_TOPICS), k),
-        new_topic_weight=np.full(k, 0.01),
-        topic_words=np.kron(np.eye(N_TOPICS), np.full((1, 3), 1e4)),
-        topic_word_prior=1e-9,
-        topic_weights=EPSILON,
-        table_concentration=V,
-        contexts=SparseRows.of(np.tile(prior, (k, 1))),
-        cluster=cluster.astype(np.int32),
-        document_concentration=omega,
-    )
+    shares = np.random.default_rng(1).dirichlet(np.ones(N_TOPICS), k)
+    contexts, topic_words = np.tile(prior, (k, 1)), np.kron(np.eye(N_TOPICS), np.full((1, 3), 1e4))
+    return drawn(cluster, shares, topic_words, EPSILON, contexts, document_concentration=omega)
 
 
 def mc2_of(corpus, seed=0, n_clusters=7, n_samples=1, families=FAMILIES, omega=math.inf):
     """A posterior of MC2 with clusters at random."""
     rng = np.random.default_rng(seed)
-    drawn = [rng.permutation(np.arange(N_DOCUMENTS) % n_clusters) for _ in range(n_samples)]
+    clusters = [rng.permutation(np.arange(N_DOCUMENTS) % n_clusters) for _ in range(n_samples)]
     dimensions = {name: family.dimension(corpus.contexts[name]) for name, family in families.items()}
     prior = np.concatenate([np.zeros(0), *(families[name].prior(dimensions[name]) for name in sorted(families))])
-    samples = [sample_of(cluster, prior, omega) for cluster in drawn]
+    samples = [sample_of(cluster, prior, omega) for cluster in clusters]
     return Posterior(samples, families, dimensions, corpus.vocabulary)
 
 
@@ -77,14 +78,10 @@ def two_chains(n_broad, n_fine):
     words = np.repeat(np.eye(n_topics), 3, axis=1) / 3
     corpus = Corpus(np.array([rng.multinomial(60, rng.dirichlet(own[k]) @ words) for k in label]))
     k = n_fine
-    sample = Sample(
-        cluster_weights=np.full(k, 1 / k), new_cluster_weight=0.1, new_topic_weight=np.full(k, 0.01),
-        topic_given_cluster=rng.dirichlet(np.ones(n_topics), k), topic_words=3e4 * words, topic_word_prior=1e-9,
-        topic_weights=np.full(n_topics, 0.99 / n_topics), table_concentration=V,
-        contexts=SparseRows.of(np.zeros((k, 0))), document_concentration=30.0, cluster=label.astype(np.int32),
-    )  # fmt: skip
-    drawn = [np.where(rng.random(len(label)) < 0.02, rng.integers(0, k, len(label)), label) for _ in range(2)]
-    samples = [replace(sample, cluster=one.astype(np.int32)) for one in drawn]
+    shares, weights = rng.dirichlet(np.ones(n_topics), k), np.full(n_topics, 0.99 / n_topics)
+    sample = drawn(label, shares, 3e4 * words, weights, np.zeros((k, 0)), document_concentration=30.0)
+    clusters = [np.where(rng.random(len(label)) < 0.02, rng.integers(0, k, len(label)), label) for _ in range(2)]
+    samples = [replace(sample, cluster=one.astype(np.int32)) for one in clusters]
     provenance = {"chains": [1, 1], "corpus": corpus.digest}
     return corpus, Posterior(samples, {}, {}, corpus.vocabulary, provenance=provenance)
 
@@ -200,13 +197,10 @@ class TestSteps:
     def test_those_of_fastex_hold_words(self, monkeypatch):
         monkeypatch.setattr(descent, "SWEEPS", 50)
         corpus = small_corpus().with_contexts({})
-        posterior = fit(
-            corpus, *fastex(n_clusters=9, proposal="exact", topic_word_prior=0.2), iterations=1, seed=2
-        ).posterior
+        engine = fastex(n_clusters=9, proposal="exact", topic_word_prior=0.2)
+        found = find_hierarchy(fit(corpus, *engine, iterations=1, seed=2).posterior, corpus)
         words = corpus.content.toarray()
-        check_every_step(
-            find_hierarchy(posterior, corpus), lambda documents: urn(words[documents].sum(axis=0), np.full(9, 0.2))
-        )
+        check_every_step(found, lambda documents: urn(words[documents].sum(axis=0), np.full(9, 0.2)))
 
     def test_svi_has_levels_of_the_clusters_of_its_documents(self):
         corpus = small_corpus().with_contexts({})
@@ -390,13 +384,11 @@ class TestHierarchy:
         ],
     )
     def test_the_recommended_cut_is_the_finest_that_chains_agree_on(self, scores, agreement, are_chains, chosen):
-        n = len(scores)
-        pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
-        none = np.zeros(0, np.int32)
-        made = Hierarchy(
-            np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, np.array(scores),
-            np.array(agreement), hierarchy.recommend(np.array(scores), np.array(agreement), are_chains)[0],
-        )  # fmt: skip
+        n, scores, agreement = len(scores), np.array(scores), np.array(agreement)
+        pairs, none = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32), np.zeros(0, np.int32)
+        recommended, _ = hierarchy.recommend(scores, agreement, are_chains)
+        joined = np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none
+        made = Hierarchy(*joined, scores, agreement, recommended)
         assert made.recommended == chosen
         table = made.table()
         assert table.loc[table["recommended"] == "yes", "clusters"].tolist() == [chosen]
@@ -527,7 +519,7 @@ class TestHierarchy:
         with pytest.raises(ValueError, match="the log marginal likelihood of a cut is not a number"):
             mc2_of(corpus).find_hierarchy(corpus)
         corpus.save(tmp_path / "data")
-        assert main(["fit", str(tmp_path / "data"), "--iterations", "1", "--out", str(tmp_path / "fit")]) == 0
+        mc2(f"fit {tmp_path}/data --iterations 1 --out {tmp_path}/fit")
         assert Posterior.load(tmp_path / "fit").hierarchy is None
 
 
@@ -590,7 +582,7 @@ class TestCommand:
         new.save(folder / "new")
         fitted = ["fit", str(folder / "corpus"), "--out", str(folder / "fit"), "--iterations", "6", "--seed", "3"]
         start = ["--set", "start_topics=3", "--set", "start_clusters=5", "--set", "document_level=false"]
-        assert main([*fitted, *start, "--context", "pages:gamma_poisson"]) == 0
+        mc2([*fitted, *start, "--context", "pages:gamma_poisson"])
         return str(folder / "fit" / "posterior.npz"), new
 
     def rows(self, capsys):
@@ -601,29 +593,29 @@ class TestCommand:
         capsys.readouterr()
         kept = Posterior.load(path)
         assert kept.hierarchy is not None
-        assert main(["clusters", path, "--hierarchy"]) == 0
+        mc2(f"clusters {path} --hierarchy")
         shown = self.rows(capsys)
         assert [int(row["clusters"]) for row in shown] == list(range(1, kept.hierarchy.n_clusters + 1))
         assert [row["clusters"] for row in shown if row["recommended"]] == [str(kept.hierarchy.recommended)]
         assert float(shown[1]["loss"]) == pytest.approx(np.diff(kept.hierarchy.scores)[1] / N_DOCUMENTS, rel=1e-4)
 
-        assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", "2"]) == 0
+        mc2(f"clusters {path} {tmp_path}/corpus --cut 2")
         cut, rows = kept.hierarchy.cut(2), self.rows(capsys)
         assert [int(row["cluster"]) - 1 for row in rows] == cut.tolist()
         shown = [float(row["probability"]) for row in rows]
         assert shown == pytest.approx(kept.hierarchy.probability(2)[np.arange(N_DOCUMENTS), cut], abs=1e-6)
 
         for named, number in (("recommended", kept.hierarchy.recommended), ("all", kept.hierarchy.n_clusters)):
-            assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", named]) == 0
+            mc2(f"clusters {path} {tmp_path}/corpus --cut {named}")
             shown = self.rows(capsys)
             assert [int(row["cluster"]) - 1 for row in shown] == kept.hierarchy.cut(number).tolist()
-        assert main(["clusters", path, str(tmp_path / "corpus")]) == 0
+        mc2(f"clusters {path} {tmp_path}/corpus")
         told = capsys.readouterr()
         assert f"the recommended clustering has {kept.hierarchy.recommended} clusters" in told.err
         rows = list(csv.DictReader(told.out.splitlines()))
         assert {int(row["cluster"]) for row in rows} == set(range(1, kept.hierarchy.recommended + 1))
 
-        assert main(["clusters", path, str(tmp_path / "new"), "--cut", "2"]) == 0
+        mc2(f"clusters {path} {tmp_path}/new --cut 2")
         rows, first = self.rows(capsys), kept.representative.cluster
         into = np.array(
             [[np.mean(cut[first == k] == g) for g in (0, 1)] for k in range(kept.representative.n_clusters)]
@@ -639,37 +631,33 @@ class TestCommand:
         replace(posterior, hierarchy=replace(posterior.hierarchy, recommended=2, other=3)).save(two)
         for named, size in (("broad", 2), ("recommended", 2), ("fine", 3)):
             capsys.readouterr()
-            assert main(["clusters", two, corpus, "--cut", named]) == 0
+            mc2(f"clusters {two} {corpus} --cut {named}")
             told = capsys.readouterr()
             rows = list(csv.DictReader(told.out.splitlines()))
             assert [int(row["cluster"]) - 1 for row in rows] == posterior.hierarchy.cut(size).tolist()
             assert f"mc2: the {named} clustering has {size} clusters" in told.err
             assert ("; the fine clustering has 3 (--cut fine)" in told.err) == (size == 2)
-        assert main(["clusters", two, "--hierarchy"]) == 0
+        mc2(f"clusters {two} --hierarchy")
         assert [row["level"] for row in self.rows(capsys)][:3] == ["", "broad", "fine"]
         replace(posterior, hierarchy=replace(posterior.hierarchy, recommended=2, other=0)).save(two)
-        assert main(["clusters", two, corpus, "--cut", "fine"]) == 0
+        mc2(f"clusters {two} {corpus} --cut fine")
         assert "it is the recommended one, because only one number of clusters stands out" in capsys.readouterr().err
         with pytest.raises(SystemExit, match="2"):
             main(["clusters", two, corpus, "--cut", "middle"])
         said = "'middle' is neither a number of clusters nor one of recommended, broad, fine, all"
         assert said in capsys.readouterr().err
 
-    def test_what_cannot_be_shown_is_said(self, tmp_path, capsys):
+    def test_what_cannot_be_shown_is_said(self, tmp_path, output_of, refused):
         path, _ = self.fitted(tmp_path)
         n = Posterior.load(path).hierarchy.n_clusters
-        assert main(["clusters", path, str(tmp_path / "corpus"), "--cut", str(n + 1)]) == 2
-        assert f"error: {n + 1} clusters were requested; a cut has 1 to {n}" in capsys.readouterr().err
-        assert main(["clusters", path]) == 2
-        assert "error: give a corpus" in capsys.readouterr().err
+        error = f"error: {n + 1} clusters were requested; a cut has 1 to {n}"
+        refused(["clusters", path, tmp_path / "corpus", "--cut", n + 1], error)
+        refused(f"clusters {path}", "error: give a corpus")
         replace(Posterior.load(path), hierarchy=None).save(tmp_path / "without.npz")
         without = str(tmp_path / "without.npz")
-        assert main(["clusters", without, "--hierarchy"]) == 2
-        assert "contains no hierarchy; give the corpus of the fit" in capsys.readouterr().err
-        assert main(["clusters", without, str(tmp_path / "new"), "--cut", "2"]) == 2
-        assert "error: the posterior has no hierarchy; find_hierarchy(corpus)" in capsys.readouterr().err
+        refused(f"clusters {without} --hierarchy", "contains no hierarchy; give the corpus of the fit")
+        error = "error: the posterior has no hierarchy; find_hierarchy(corpus)"
+        refused(f"clusters {without} {tmp_path}/new --cut 2", error)
         for command in ("--hierarchy", "--cut=2"):
-            assert main(["clusters", path, str(tmp_path / "corpus"), command]) == 0
-            kept = capsys.readouterr().out
-            assert main(["clusters", without, str(tmp_path / "corpus"), command]) == 0
-            assert capsys.readouterr().out == kept
+            kept = output_of(f"clusters {path} {tmp_path}/corpus {command}")
+            assert output_of(f"clusters {without} {tmp_path}/corpus {command}") == kept

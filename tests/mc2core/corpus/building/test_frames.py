@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 from helpers.fits import gibbs
 
 import mc2core
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
 
@@ -61,7 +61,7 @@ def test_a_csv_and_its_frame_make_the_same_corpus(tmp_path, capsys, missing):
     options = [] if missing is None else [f"--missing={missing}"]
     options += ["--text", "text", "--context", "author:bag", "--context", "year:number", "--context", "day:date"]
     options += ["--labels", "label", "--keep", "title", "--out", str(tmp_path / "corpus")]
-    assert main(["import", str(tmp_path / "a.csv"), *options]) == 0
+    mc2(["import", tmp_path / "a.csv", *options])
     read = pd.read_csv(tmp_path / "a.csv", keep_default_na=missing is None or "none" not in missing, dtype=str)
     for column, convert in (("year", pd.to_numeric), ("day", pd.to_datetime)):
         read[column] = convert(read[column], errors="coerce")
@@ -118,34 +118,25 @@ def test_words_of_texts_are_chosen():
 
 
 def test_a_data_frame():
-    frame = pd.DataFrame(
-        {
-            "abstract": ["Trees and graphs", None, "graphs"],
-            "year": [1999, np.nan, 2001],
-            "when": pd.to_datetime(["2019-07-02", None, "2020-01-01"]),
-            "who": [["ann"], ["ann", "bob"], []],
-            "tags": pd.array(["a, b", "b", None], "string"),
-            "size": pd.array([1, None, 3], "Int64"),
-            "key": ["i", "j", "k"],
-            "words": [["x", "y"], ["x"], []],
-        },
-        index=[10, 20, 30],
-    )
-    corpus = Corpus.from_dataframe(
-        frame,
-        "abstract",
-        contexts={"year": "year", "when": "when", "author": "who", "tag": "tags"},
-        labels="key",
-        id="key",
-        separator=",",
-    )
+    columns = {
+        "abstract": ["Trees and graphs", None, "graphs"],
+        "year": [1999, np.nan, 2001],
+        "when": pd.to_datetime(["2019-07-02", None, "2020-01-01"]),
+        "who": [["ann"], ["ann", "bob"], []],
+        "tags": pd.array(["a, b", "b", None], "string"),
+        "size": pd.array([1, None, 3], "Int64"),
+        "key": ["i", "j", "k"],
+        "words": [["x", "y"], ["x"], []],
+    }
+    frame = pd.DataFrame(columns, index=[10, 20, 30])
+    contexts = {"year": "year", "when": "when", "author": "who", "tag": "tags"}
+    corpus = Corpus.from_dataframe(frame, "abstract", contexts=contexts, labels="key", id="key", separator=",")
     assert corpus.content.toarray().tolist() == [[1, 1], [0, 0], [1, 0]]
     assert corpus.context_kinds == {"year": "number", "when": "number", "author": "counts", "tag": "counts"}
     assert corpus.context_names == {"author": ["ann", "bob"], "tag": ["a", "b"]}
     assert np.array_equal(corpus.missing("when"), [False, True, False])
-    assert np.array_equal(
-        Corpus.from_dataframe(frame, "abstract", contexts=["size"]).contexts["size"], [1, np.nan, 3], equal_nan=True
-    )
+    sizes = Corpus.from_dataframe(frame, "abstract", contexts=["size"]).contexts["size"]
+    assert np.array_equal(sizes, [1, np.nan, 3], equal_nan=True)
     assert corpus.documents["key"].tolist() == ["i", "j", "k"]
     assert Corpus.from_dataframe(frame, bag="words", contexts=["year"]).vocabulary == ["x", "y"]
     frame["abstract"] = ["trees", 7, "graphs"]
@@ -154,6 +145,7 @@ def test_a_data_frame():
 
 
 HALF = 2019 + 182 / 365  # 2 July
+DAYS = datetime.date(2019, 7, 2), datetime.date(2020, 1, 1)
 TYPES = {
     "categories of integers": (pd.Categorical([1, 2, None]), ["1", "2"]),
     "categories of booleans": (pd.Categorical([True, False, None]), ["True", "False"]),
@@ -170,10 +162,7 @@ TYPES = {
     "decimals": (pd.Series([Decimal("1.5"), Decimal(2), None]), [1.5, 2]),
     "periods": (pd.PeriodIndex(["2019-07-02", "2020-01-01", None], freq="D"), [HALF, 2020]),
     "dates in a zone": (pd.to_datetime(["2019-07-02T02", "2020-01-01T02", None]).tz_localize("+02:00"), [HALF, 2020]),
-    "dates of arrow": (
-        pd.array([datetime.date(2019, 7, 2), datetime.date(2020, 1, 1), None], "date32[pyarrow]"),
-        [HALF, 2020],
-    ),
+    "dates of arrow": (pd.array([*DAYS, None], "date32[pyarrow]"), [HALF, 2020]),
 }
 
 
@@ -212,6 +201,9 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
         Corpus(np.eye(3, dtype=int), contexts={"value": values})
 
 
+FRAME = pd.DataFrame({"text": ["a"]})
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -227,14 +219,14 @@ def test_categories_booleans_and_dates_are_not_taken_for_numbers(values, what):
         ),
         (lambda: Corpus.from_texts(["lake"], word_counts="twice"), "word_counts is 'twice'; allowed: raw, presence"),
         (lambda: Corpus.from_dataframe([1]), "frame is list; a pandas DataFrame is needed"),
-        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "txt"), "no column 'txt'; did you mean 'text'"),
+        (lambda: Corpus.from_dataframe(FRAME, "txt"), "no column 'txt'; did you mean 'text'"),
         (lambda: Corpus.from_texts([3, 4]), r"^texts: 2 of 2 rows cannot be read:\n  index 0, column"),
         (
-            lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", contexts="text"),
+            lambda: Corpus.from_dataframe(FRAME, "text", contexts="text"),
             r"contexts is 'text'; a list of columns is needed: \['text'\]",
         ),
-        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", keep="text"), "keep is 'text'; a list"),
-        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give one column of words"),
+        (lambda: Corpus.from_dataframe(FRAME, "text", keep="text"), "keep is 'text'; a list"),
+        (lambda: Corpus.from_dataframe(FRAME), "give one column of words"),
         (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
         (
             lambda: mc2core.fit(Corpus([[1]]), engine="gibbs", iterations=1),

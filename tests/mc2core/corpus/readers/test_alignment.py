@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from helpers.commands import mc2
 from helpers.fits import gibbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2core import Corpus, Posterior
-from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.base.checks import counted
 from mc2core.corpus.alignment import reindex_to_schema, schema_of
@@ -23,34 +23,20 @@ from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference.running.loop import fit
 
+NAMES = ("key", "body", "Year", "who", "title", "kind")
 ROWS = [
-    {"key": f"d{j}", "body": text, "Year": str(1990 + j), "who": who, "kind": kind, "title": f"T{j}"}
-    for j, (text, who, kind) in enumerate(
-        [
-            ("ferry harbour ferry", "ann; http://x.org:80", "x"),
-            ("harbour sail ferry", "ann", "x"),
-            ("bread oven bread", "bob", "y"),
-            ("oven flour bread ferry", "bob; cid", "y"),
-        ]
-    )
+    ("d0", "ferry harbour ferry", "1990", "ann; http://x.org:80", "T0", "x"),
+    ("d1", "harbour sail ferry", "1991", "ann", "T1", "x"),
+    ("d2", "bread oven bread", "1992", "bob", "T2", "y"),
+    ("d3", "oven flour bread ferry", "1993", "bob; cid", "T3", "y"),
 ]
 NEW = [
-    {
-        "key": "n0",
-        "body": "zeppelin ferry ferry zeppelin kite",
-        "Year": "1995",
-        "who": "http://x.org:80; dan",
-        "title": "N0",
-    },
-    {"key": "n1", "body": "bread", "Year": "", "who": "dan; eve; ann", "title": "N1"},
+    ("n0", "zeppelin ferry ferry zeppelin kite", "1995", "http://x.org:80; dan", "N0"),
+    ("n1", "bread", "", "dan; eve; ann", "N1"),
 ]
-SETTINGS = {
-    "text": "body",
-    "contexts": ["year=Year:number", "who:bag"],
-    "labels": "kind",
-    "id": "key",
-    "keep": ["title"],
-}
+ROWS, NEW = ([dict(zip(NAMES, row, strict=False)) for row in rows] for rows in (ROWS, NEW))
+SETTINGS = {"text": "body", "contexts": ["year=Year:number", "who:bag"]}
+SETTINGS |= {"labels": "kind", "id": "key", "keep": ["title"]}
 
 
 def write(path, rows):
@@ -117,12 +103,12 @@ class TestLacking:
         earlier = str(next(tmp_path.glob("like*")))
         path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
         command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
-        assert main(command) == 0
+        mc2(command)
         told = capsys.readouterr()
         said = "mc2: context 'year' is missing in every document; give its column with --context year=COLUMN\n"
         assert told.err == said
         assert "1 context: year, not given" in told.out
-        assert main([*command, "--context", "year=when", "--overwrite"]) == 0
+        mc2([*command, "--context", "year=when", "--overwrite"])
         assert "year" not in capsys.readouterr().err
 
 
@@ -264,28 +250,25 @@ class TestRead:
         assert (corpus.digest, dropped, corpus.imported) == (like.digest, [], like.imported)
         assert (corpus.labels.tolist(), corpus.label_names) == (like.labels.tolist(), like.label_names)
 
-    def test_a_model_scores_new_documents_from_the_command_line(self, tmp_path, capsys):
+    def test_a_model_scores_new_documents_from_the_command_line(self, tmp_path, output_of, refused):
         """The model alone is enough, and what came of it serves a third import as well."""
         options = ["--text", "body", "--context", "year=Year:number", "--context", "who:bag", "--min-letters", "4"]
         train, new = write(tmp_path / "train.csv", ROWS), write(tmp_path / "new.csv", NEW)
         model = str(tmp_path / "fit/posterior.npz")
-        assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
+        mc2(["import", train, *options, "--out", tmp_path / "own"])
         families = ["--context", "year:normal_gamma", "--context", "who:dirichlet,concentration=0.1"]
         of_mc2 = [*families, "--set", "document_level=false", "--iterations", "4"]
-        assert main(["fit", str(tmp_path / "own"), *of_mc2, "--out", str(tmp_path / "fit")]) == 0
-        assert main(["import", str(new), "--out", str(tmp_path / "free"), *options]) == 0
-        assert main(["evaluate", model, str(tmp_path / "free")]) == 2
-        assert "has 4 words, but the model was fitted on 6: word 2 is 'flour' in the model" in capsys.readouterr().err
+        mc2(["fit", tmp_path / "own", *of_mc2, "--out", tmp_path / "fit"])
+        mc2(["import", new, "--out", tmp_path / "free", *options])
+        error = "has 4 words, but the model was fitted on 6: word 2 is 'flour' in the model"
+        refused(f"evaluate {model} {tmp_path}/free", error)
         for like, out in ((model, "like"), (str(tmp_path / "like"), "again")):
-            assert main(["import", str(new), "--like", like, "--out", str(tmp_path / out)]) == 0
-            sheet = capsys.readouterr().out
+            sheet = output_of(["import", new, "--like", like, "--out", tmp_path / out])
             assert f"Source: imported from new.csv, like {like}" in sheet
             assert "- 3 tokens: of a word unknown to the " in sheet
             assert "- 2 values of who: unknown to the " in sheet
-            assert main(["evaluate", model, str(tmp_path / out), "--estimator", "context"]) == 0
-            assert json.loads(capsys.readouterr().out)["tokens"] == 3
-            assert main(["clusters", model, str(tmp_path / out)]) == 0
-            assert len(capsys.readouterr().out.splitlines()) == 3
+            assert json.loads(output_of(["evaluate", model, tmp_path / out, "--estimator", "context"]))["tokens"] == 3
+            assert len(output_of(["clusters", model, tmp_path / out]).splitlines()) == 3
         assert Corpus.load(tmp_path / "again").digest == Corpus.load(tmp_path / "like").digest
 
     def test_labels_and_facts_may_be_other_ones(self, tmp_path, like):

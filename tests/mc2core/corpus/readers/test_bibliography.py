@@ -6,6 +6,7 @@ import logging
 import re
 
 import pytest
+from helpers.commands import mc2
 from helpers.paths import DATA_FOLDER
 from helpers.pubmed_files import document
 
@@ -307,12 +308,11 @@ def test_duplicates_are_left_out_and_fill_gaps(tmp_path):
     }  # fmt: skip
 
 
-def test_the_datasheet_says_what_was_merged(tmp_path, capsys, caplog):
+def test_the_datasheet_says_what_was_merged(tmp_path, output_of, caplog):
     works = [{"TI": f"Tree number {number} of {name}", "AU": f"{name}, A"} for number, name in enumerate("XYZXX")]
     path = tmp_path / "export.ris"
     path.write_text(ris(*works, works[0] | {"AU": "X, Ann"}, {"TI": "No author", "KW": "once"}))
-    assert main(["import", str(path), "--out", str(tmp_path / "corpus")]) == 0
-    sheet = capsys.readouterr().out
+    sheet = output_of(f"import {path} --out {tmp_path}/corpus")
     assert "- 7 records; the text of a document is its title and abstract" in sheet
     assert "0 with the DOI or PMID of an earlier record, 1 with the same title" in sheet
     assert "- 6 documents without an abstract" in sheet
@@ -329,7 +329,7 @@ def test_the_datasheet_says_what_was_merged(tmp_path, capsys, caplog):
 def test_given_columns_and_rules_replace_the_defaults(tmp_path):
     path, out = tmp_path / "export.ris", tmp_path / "corpus"
     path.write_text(ris({"TI": "Apples", "AU": "Li, W", "KW": "a"}, {"TI": "Pears", "AU": "Li, W", "KW": "a"}))
-    assert main(["import", str(path), "--context", "who=authors:bag", "--out", str(out)]) == 0
+    mc2(f"import {path} --context who=authors:bag --out {out}")
     assert Corpus.load(out).context_names == {"who": ["Li, W."]}
     corpus = Corpus.from_bibliography(path, rare=["author=3:pool"])
     assert corpus.context_names == {"author": ["(rare)"], "keyword": ["a"]}
@@ -339,30 +339,29 @@ def test_a_table_with_a_column_of_words_stays_a_table(tmp_path):
     path = tmp_path / "works.jsonl"
     path.write_text(FILES["works.jsonl"])
     arguments = ["import", str(path), "--text", "id", "--context", "year=publication_year:number"]
-    assert main([*arguments, "--out", str(tmp_path / "corpus")]) == 0
+    mc2([*arguments, "--out", tmp_path / "corpus"])
     assert "openalex" in Corpus.load(tmp_path / "corpus").vocabulary
 
 
-def test_later_exports_follow_the_first_one(tmp_path, capsys):
+def test_later_exports_follow_the_first_one(tmp_path, capsys, output_of):
     (tmp_path / "a.ris").write_text(ris({"TI": "Apple trees", "AU": "Li, W"}, {"TI": "Pear trees", "AU": "Li, W"}))
     (tmp_path / "b.bib").write_text(
         "@article{a, title={Apple trees}, author={Wei Li}, doi={10.1234/x}}\n@article{b, title={Plum trees},"
         " author={Li, Wei}, year=2000}"
     )
     corpus = tmp_path / "corpus"
-    assert main(["import", str(tmp_path / "a.ris"), "--out", str(corpus)]) == 0
-    assert main(["import", str(tmp_path / "b.bib"), "--like", str(corpus), "--out", str(tmp_path / "b")]) == 0
+    mc2(f"import {tmp_path}/a.ris --out {corpus}")
+    mc2(f"import {tmp_path}/b.bib --like {corpus} --out {tmp_path}/b")
     new = Corpus.load(tmp_path / "b")
     assert new.context_names == {"author": ["Li, W."]}
     assert new.contexts["author"].toarray().tolist() == [[1], [1]]
     capsys.readouterr()
     (tmp_path / "c.ris").write_text((tmp_path / "a.ris").read_text() + ris({"TI": "Plum trees", "AU": "Li, W"}))
-    assert main(["import", str(tmp_path / "c.ris"), "--append", "--out", str(corpus)]) == 0
+    mc2(f"import {tmp_path}/c.ris --append --out {corpus}")
     assert "- 2 documents: the corpus has their ids already" in capsys.readouterr().out
     assert Corpus.load(corpus).n_documents == 3
     (tmp_path / "d.ris").write_text((tmp_path / "a.ris").read_text() + "\n")
-    assert main(["import", str(tmp_path / "d.ris"), "--append", "--out", str(corpus)]) == 0
-    assert "nothing to do" in capsys.readouterr().out
+    assert "nothing to do" in output_of(f"import {tmp_path}/d.ris --append --out {corpus}")
 
 
 def test_other_files_are_no_bibliographies(tmp_path):

@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from helpers.commands import mc2
 
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.corpus.readers.reading import read_own
 
 ROWS = """school,maths,size,region,reading,head
@@ -147,7 +147,7 @@ def test_a_table_without_rows_and_one_that_follows_words(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
+def test_from_the_shell_to_scores_and_page(tmp_path, capsys, output_of):
     rng = np.random.default_rng(0)
     centres = np.array([[0.0, 10.0], [30.0, -20.0]])
     lines = ["school,maths,reading"]
@@ -157,15 +157,14 @@ def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
     (tmp_path / "points.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data, out = str(tmp_path / "data"), tmp_path / "fit"
     told = ["--document", "school", "--observations", "maths,reading"]
-    assert main(["import", str(tmp_path / "points.csv"), *told, "--out", data]) == 0
-    said = capsys.readouterr().out
+    said = output_of(["import", tmp_path / "points.csv", *told, "--out", data])
     assert "| observations | 200 |" in said
     assert "| maths: mean, sd | 7." in said
     assert "word" not in said
-    assert main(["fit", data, "--iterations", "6", "--out", str(out)]) == 0
+    mc2(f"fit {data} --iterations 6 --out {out}")
     capsys.readouterr()
     posterior = str(out / "posterior.npz")
-    assert main(["evaluate", posterior, data]) == 0
+    mc2(f"evaluate {posterior} {data}")
     scores, errors = capsys.readouterr()
     found = json.loads(scores)
     assert (found["documents"], found["observations"]) == (10, 200)
@@ -173,7 +172,7 @@ def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
     entropy = np.log(2 * np.pi * np.e) - 0.75 * np.log(0.75) - 0.25 * np.log(0.25)
     assert -entropy - 1.0 < found["log_density"]["left_to_right"] < -entropy + 0.15
     assert "held-out documents have a lower log density" in errors
-    assert main(["clusters", posterior, data]) == 0
+    mc2(f"clusters {posterior} {data}")
     assert capsys.readouterr().out.startswith("document,cluster,cluster_name,probability,document_school\n1,")
-    assert main(["describe", posterior, data, "--out", str(tmp_path / "page")]) == 0
+    mc2(f"describe {posterior} {data} --out {tmp_path}/page")
     assert "S3" in (tmp_path / "page/documents.csv").read_text()

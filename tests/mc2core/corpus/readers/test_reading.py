@@ -7,6 +7,7 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.paths import ROOT
 
 from mc2core import Corpus
@@ -51,7 +52,7 @@ def test_later_documents_have_the_codes_of_the_first(tmp_path):
 def test_codes_of_missing_values_may_begin_with_a_dash(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("text,year\ntrees and graphs,1990\ngraphs,-99\ntrees,-\n")
     command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "year:number"]
-    assert main([*command, "--missing", "-99,-", "--out", str(tmp_path / "own")]) == 0
+    mc2([*command, "--missing", "-99,-", "--out", tmp_path / "own"])
     assert Corpus.load(tmp_path / "own").missing("year").tolist() == [False, True, True]
     capsys.readouterr()
     with pytest.raises(SystemExit):
@@ -65,7 +66,7 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
         "title",
     ]  # fmt: skip
     command = ["import", str(table), "--text", "text", *options, "--min-df", "2", "--out", str(tmp_path / "own")]
-    assert main(command) == 0
+    mc2(command)
     corpus = Corpus.load(tmp_path / "own")
     assert corpus.vocabulary == ["graphs"]
     assert corpus.content.toarray().tolist() == [[1], [1]]
@@ -79,28 +80,26 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     assert "- 1 word: in fewer than 2 documents" in sheet
 
 
-def test_a_corpus_is_replaced_if_that_is_asked_for_alone(tmp_path, table, capsys):
+def test_a_corpus_is_replaced_if_that_is_asked_for_alone(tmp_path, table, capsys, refused):
     """One was lost under a running fit."""
     command = ["import", str(table), "--text", "text", "--out", str(tmp_path / "own")]
-    assert main(command) == 0
+    mc2(command)
     before = (tmp_path / "own/corpus.json").read_bytes()
     assert main(["import", str(table), "--bag", "who", *command[4:]]) == 2
     said = f"--out {tmp_path}/own holds a corpus of 2 documents; --overwrite replaces it, --append adds to it\n"
     assert capsys.readouterr().err == f"mc2: error: {said}"
     assert (tmp_path / "own/corpus.json").read_bytes() == before
-    assert main([*command, "--overwrite", "--append"]) == 2
-    assert "give one of them" in capsys.readouterr().err
-    assert main(["import", str(table), "--bag", "who", "--overwrite", *command[4:]]) == 0
+    refused([*command, "--overwrite", "--append"], "give one of them")
+    mc2(["import", table, "--bag", "who", "--overwrite", *command[4:]])
     assert Corpus.load(tmp_path / "own").vocabulary == ["ann", "bob"]
     (tmp_path / "own/corpus.json").write_text("{")  # what a damaged one holds may be wanted, too
-    assert main(command) == 2
-    assert "holds a corpus; --overwrite replaces it" in capsys.readouterr().err
+    refused(command, "holds a corpus; --overwrite replaces it")
 
 
 def test_uci_files_are_told_by_their_name(tmp_path):
     (tmp_path / "docword.x.txt").write_text("1\n2\n1\n1 2 5\n")
     (tmp_path / "vocab.x.txt").write_text("a\nb\n")
-    assert main(["import", str(tmp_path / "docword.x.txt"), "--out", str(tmp_path / "own")]) == 0
+    mc2(f"import {tmp_path}/docword.x.txt --out {tmp_path}/own")
     assert Corpus.load(tmp_path / "own").content.toarray().tolist() == [[0, 5]]
 
 
@@ -144,11 +143,11 @@ def test_a_file_of_another_form_is_named_with_what_can_be_read(tmp_path, capsys,
     assert not (tmp_path / "own").exists()
 
 
-def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
+def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys, refused):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/letter.txt").write_text("dear")
-    assert main(["import", str(table), "--text", "text", "--out", str(tmp_path / "home")]) == 2
-    assert "home holds letter.txt, which is not part of this output" in capsys.readouterr().err
+    error = "home holds letter.txt, which is not part of this output"
+    refused(f"import {table} --text text --out {tmp_path}/home", error)
     assert prepare(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
     assert "home holds letter.txt, which is not part of this output" in capsys.readouterr().err
     with pytest.raises(ValueError, match="will not be replaced"):
@@ -159,20 +158,19 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
 
 
 @pytest.mark.parametrize("out", [".", "..", "{folder}"])
-def test_the_current_folder_is_not_replaced(tmp_path, table, capsys, monkeypatch, out):
+def test_the_current_folder_is_not_replaced(tmp_path, table, refused, monkeypatch, out):
     (tmp_path / "outer/here").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "outer/here")
     out = out.format(folder=tmp_path / "outer/here")
-    assert main(["import", str(table), "--text", "text", "--out", out]) == 2
-    assert f"{out} is or contains the current folder, which cannot be replaced" in capsys.readouterr().err
+    error = f"{out} is or contains the current folder, which cannot be replaced"
+    refused(f"import {table} --text text --out {out}", error)
 
 
-def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
+def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys, refused):
     again = ["import", str(table), "--text", "text", "--overwrite", "--out", str(tmp_path / "own")]
     assert main(again) == main(again) == 0
     (tmp_path / "own/notes.txt").write_text("mine")
-    assert main(again) == 2
-    assert "own holds notes.txt" in capsys.readouterr().err
+    refused(again, "own holds notes.txt")
     (tmp_path / "own/notes.txt").unlink()
     letters = ["corpus", "letters", "--out"]
     assert prepare([*letters, str(tmp_path / "own")]) == 2  # a corpus is no dataset, with its train and test parts
@@ -219,7 +217,7 @@ def test_the_first_documented_command_reads_the_example(tmp_path, monkeypatch):
     lines = (ROOT / "docs/start.md").read_text().splitlines()
     line = next(one for one in lines if one.startswith(".venv/bin/mc2 import"))
     command = shlex.split(line)[1:]
-    assert main([*command[:-1], str(tmp_path / "mine")]) == 0
+    mc2([*command[:-1], tmp_path / "mine"])
     corpus = Corpus.load(tmp_path / "mine")
     assert (corpus.n_documents, set(corpus.contexts)) == (240, {"year", "author"})
 

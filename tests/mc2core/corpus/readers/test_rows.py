@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.commands import mc2
 
 from mc2core import Corpus
 from mc2core.app.cli import main
@@ -67,18 +68,17 @@ class TestBadRows:
         with pytest.raises(ValueError, match="2 of 2 rows"):
             read_table(path, Layout("t"), bad=BadRows(5))
 
-    def test_left_out_into_a_file(self, tmp_path, capsys):
+    def test_left_out_into_a_file(self, tmp_path, capsys, output_of):
         (tmp_path / "a.csv").write_text(CSV)
         command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "year:number"]
         assert main([*command, "--out", str(tmp_path / "own")]) == 2
         assert capsys.readouterr().err.count("\n  line ") == 3
-        assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0
-        assert "- 3 documents: bad rows" in capsys.readouterr().out
+        assert "- 3 documents: bad rows" in output_of([*command, "--skip-bad", "3", "--out", tmp_path / "own"])
         rows = [line.split("\t") for line in (tmp_path / "own/bad_rows.tsv").read_text().splitlines()]
         assert [row[:2] for row in rows] == [["row", "column"], ["line 3", "year"], ["line 4", ""], ["line 6", "year"]]
         assert Corpus.load(tmp_path / "own", verify=True).n_documents == 2
         again = ["--skip-bad", "3", "--overwrite", "--out", str(tmp_path / "own")]
-        assert main([*command, *again]) == 0  # replaced as a whole
+        mc2([*command, *again])  # replaced as a whole
 
     def test_the_id_of_one_is_free(self, tmp_path):
         (tmp_path / "a.csv").write_text("t,n,id\nlake,x,k\nsea,1,k\n")
@@ -197,7 +197,7 @@ class TestFiles:
             "4 files: hidden: a name that begins with a dot",
             "1 file: not named .txt",
         ]
-        assert main(["import", str(folder), "--out", str(tmp_path / "own")]) == 0
+        mc2(f"import {folder} --out {tmp_path}/own")
         assert "- 4 files: hidden: a name that begins with a dot\n- 1 file: not" in capsys.readouterr().out
         for name in ("1.txt", "2.Txt", "3.TXT"):
             (folder / name).unlink()
@@ -386,7 +386,7 @@ class TestCleaning:
         with pytest.raises(ValueError, match="and one of dates when:date"):
             read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["when:number"]})
 
-    def test_russian_dates_separators_and_rare_values_are_read(self, tmp_path, capsys):
+    def test_russian_dates_separators_and_rare_values_are_read(self, tmp_path, output_of):
         (tmp_path / "a.csv").write_text(
             'text,when,tags,who\n"Дом у реки, дом",02.07.2019,"a,b;c",ann\nРека,03.07.2019,"a",bob\nДом,,"d",ann\n'
         )
@@ -398,8 +398,7 @@ class TestCleaning:
             "--context", "who:bag", "--rare", "who=2:pool", "--word-counts", "presence", "--out",
             str(tmp_path / "own"),
         ]  # fmt: skip
-        assert main(command) == 0
-        sheet = capsys.readouterr().out
+        sheet = output_of(command)
         corpus = Corpus.load(tmp_path / "own")
         assert corpus.vocabulary == ["дом", "река", "реки"]
         assert corpus.content.toarray().tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
@@ -411,17 +410,14 @@ class TestCleaning:
         assert "- 1 value of who: in fewer than 2 documents, counted as '(rare)'" in sheet
         # like it: an author never seen is as rare as those that were pooled
         (tmp_path / "new.csv").write_text('text,when,tags,who\nдом дом,04.07.2019,"a,x",zoe\n')
-        assert (
-            main(["import", str(tmp_path / "new.csv"), "--like", str(tmp_path / "own"), "--out", str(tmp_path / "n")])
-            == 0
-        )
+        mc2(f"import {tmp_path}/new.csv --like {tmp_path}/own --out {tmp_path}/n")
         new = Corpus.load(tmp_path / "n")
         assert new.contexts["who"].toarray().tolist() == [[0, 1]]
         assert new.content.toarray().tolist() == [[1, 0, 0]]
         (tmp_path / "new.csv").write_text("text,when,tags,who\nдом,04.07.2019,a,zoe\nдом\n")
         bad, like = ["--skip-bad", "1"], ["--like", str(tmp_path / "own")]
         new = ["import", str(tmp_path / "new.csv"), *like, *bad, "--overwrite", "--out", str(tmp_path / "n")]
-        assert main(new) == 0
+        mc2(new)
         assert Corpus.load(tmp_path / "n").n_documents == 1
 
     def test_a_corpus_of_the_letters_a_to_z_is_followed_with_them(self, tmp_path):
@@ -433,7 +429,7 @@ class TestCleaning:
 
     def test_pairs_of_characters_are_told_as_such(self, tmp_path, capsys):
         (tmp_path / "a.jsonl").write_text(json.dumps({"t": "日本語"}) + "\n")
-        assert main(["import", str(tmp_path / "a.jsonl"), "--text", "t", "--out", str(tmp_path / "own")]) == 0
+        mc2(f"import {tmp_path}/a.jsonl --text t --out {tmp_path}/own")
         assert "are counted as overlapping pairs of characters, not as words" in capsys.readouterr().out
 
     @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.crossed import first
 from helpers.document_level_enumeration import document_level_posterior
 from helpers.gibbs_chains import CONTEXTS, assert_chain_follows, fixed, log_context_of
@@ -22,7 +23,6 @@ from scipy.stats import t as student
 
 import mc2core
 from mc2core import Corpus
-from mc2core.app.cli import main
 from mc2core.compute import streams
 from mc2core.families import (
     BetaBernoulliVector,
@@ -431,7 +431,7 @@ def test_of_many_numbers_densities_exceed_the_range_of_floats(n_numbers, documen
     assert of_a_number == pytest.approx(-0.5 * np.log(2 * np.pi * np.e * sd**2), abs=0.03)
 
 
-def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
+def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys, output_of):
     rng = np.random.default_rng(0)
     counts, centres = np.array([150, 50]), np.array([[0.0, 10.0], [30.0, -20.0]])
     kind = np.repeat([0, 1], counts)
@@ -439,15 +439,14 @@ def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
     corpus = Corpus.from_observations(values, rng.permutation(200) % 10, names=["maths", "reading"])
     corpus.save(tmp_path / "data")
     command = ["fit", str(tmp_path / "data"), "--iterations", "30", "--out", str(tmp_path / "fit")]
-    assert main(command) == 0
+    mc2(command)
     posterior = tmp_path / "fit/posterior.npz"
     said = capsys.readouterr().out
     assert f"next: mc2 describe {posterior} {tmp_path / 'data'} --out {tmp_path / 'fit/description'}\n" in said
     assert (
         f"or: mc2 topics {posterior}; mc2 clusters {posterior} {tmp_path / 'data'}; mc2 evaluate {posterior} " in said
     )
-    assert main(["topics", str(posterior)]) == 0
-    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    table = pd.read_csv(io.StringIO(output_of(f"topics {posterior}")))
     assert list(table.columns) == ["topic", "share", "maths_mean", "maths_sd", "reading_mean", "reading_sd"]
     assert table["share"].sum() == pytest.approx(1.0, abs=1e-5)
     first = table.iloc[0]
@@ -466,7 +465,7 @@ def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
     assert "words" not in shown
 
 
-def test_texts_are_not_read_like_observations(tmp_path, capsys):
+def test_texts_are_not_read_like_observations(tmp_path, refused):
     corpus = Corpus.from_observations(VALUES, DOCUMENT, names=["maths", "reading"])
     posterior = fit(corpus, iterations=2, seed=0).posterior
     posterior.save(tmp_path / "posterior.npz")
@@ -482,5 +481,4 @@ def test_texts_are_not_read_like_observations(tmp_path, capsys):
         [*told, "--append", "--out", str(tmp_path / "data")],
         ["predict", path],
     ):
-        assert main(command) == 2
-        assert "has observations; use Corpus.from_observations" in capsys.readouterr().err
+        refused(command, "has observations; use Corpus.from_observations")

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 from helpers.fits import fastex, gibbs, svi
 from helpers.workflow_calls import ROOT
 
 import mc2core
 from mc2core import Corpus, Posterior
 from mc2core.app import fit_command
-from mc2core.app.cli import main
 from mc2core.compute.threads import n_cores
 from mc2core.families import BetaBernoulli, DirichletCategorical, GammaPoisson
 from mc2core.inference import SVI, FastEx, Gibbs
@@ -85,7 +85,7 @@ def same_bits(one, other):
 
 def by_command(corpus, folder, *options):
     corpus.save(folder / "corpus")
-    assert main(["fit", str(folder / "corpus"), *options, "--out", str(folder / "fit")]) == 0
+    mc2(["fit", folder / "corpus", *options, "--out", folder / "fit"])
     return Posterior.load(folder / "fit")
 
 
@@ -178,7 +178,7 @@ def test_an_update_goes_on_in_the_units_of_the_fit(tmp_path, engine):
     options = ["--context", "year", "--context", "place", "--engine", engine, "--iterations", "2"]
     before = by_command(old, tmp_path, *options)
     (corpus if engine == "gibbs" else new).save(tmp_path / "new")
-    assert main(["update", str(tmp_path / "fit"), str(tmp_path / "new"), "--out", str(tmp_path / "next")]) == 0
+    mc2(f"update {tmp_path}/fit {tmp_path}/new --out {tmp_path}/next")
     after = Posterior.load(tmp_path / "next")
     assert before.units == after.units == old.standardised("year").units | old.standardised("place").units
     assert np.abs(after.context_mean("year") - 1998).max() < 12

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers.commands import mc2
 from helpers.fits import fastex, gibbs, svi
 
 import mc2core
@@ -31,7 +32,7 @@ def test_function_command_and_estimator_share_their_defaults(tmp_path):
     by_function = mc2core.fit(Corpus(COUNTS), progress=False)
     by_estimator = MC2Clusterer().fit(COUNTS).posterior_
     Corpus(COUNTS).save(tmp_path / "corpus")
-    assert main(["fit", str(tmp_path / "corpus"), "--out", str(tmp_path / "fit")]) == 0
+    mc2(f"fit {tmp_path}/corpus --out {tmp_path}/fit")
     by_command = storage.read_json(tmp_path / "fit/provenance.json")
     for about in (by_function.provenance, by_estimator.provenance, by_command):
         assert (about["model"], about["engine"], about["iterations"]) == (MODEL, ENGINE, 60)
@@ -139,6 +140,6 @@ def test_a_mixture_has_the_same_priors_however_it_is_fitted(tmp_path):
         made.append(specify("mixture", "fastex", {"proposal": proposal})[0].settings())
     made.append(MC2Clusterer(model=Mixture(n_clusters=2)).fit(COUNTS).posterior_.provenance["model"])
     Corpus(COUNTS).save(tmp_path / "corpus")
-    assert main(["fit", str(tmp_path / "corpus"), "--model", "mixture", "--out", str(tmp_path / "fit")]) == 0
+    mc2(f"fit {tmp_path}/corpus --model mixture --out {tmp_path}/fit")
     made.append(storage.read_json(tmp_path / "fit/provenance.json")["model"])
     assert all({name: one[name] for name in priors} == priors for one in made)

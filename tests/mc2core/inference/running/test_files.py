@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.commands import mc2
 
 from mc2core.app.cli import main
 from mc2core.base import storage
@@ -65,10 +66,10 @@ OFTEN = ("", "--engine svi --set batch_size=7", "--engine fastex --set n_cluster
 )
 def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settings):
     command = ["fit", str(corpus), *settings]
-    assert main([*command, "--iterations", "5", "--out", str(tmp_path / "parts")]) == 0
+    mc2([*command, "--iterations", "5", "--out", tmp_path / "parts"])
     assert "for more iterations: the same command with --iterations 10 resumes from here" in capsys.readouterr().out
     for folder in ("parts", "whole"):
-        assert main([*command, "--iterations", "10", "--out", str(tmp_path / folder)]) == 0
+        mc2([*command, "--iterations", "10", "--out", tmp_path / folder])
     (posterior, trace, about), (other, rows, told) = (files_of(tmp_path / folder) for folder in ("parts", "whole"))
     assert posterior == other
     pd.testing.assert_frame_equal(trace, rows)
@@ -77,7 +78,7 @@ def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settin
 
 def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog):
     command = ["fit", str(corpus), "--out", str(tmp_path), "--set", "kernel=collapsed"]
-    assert main([*command, "--iterations", "4"]) == 0
+    mc2([*command, "--iterations", "4"])
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for other, difference in (
         (
@@ -100,7 +101,7 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     caplog.clear()
     with caplog.at_level("INFO"):
-        assert main([*command, "--iterations", "4"]) == 0
+        mc2([*command, "--iterations", "4"])
     assert "is at iteration 4 of 4: nothing is left to do" in caplog.text
     assert (tmp_path / "posterior.npz").read_bytes() == before["posterior.npz"]
     assert (tmp_path / "checkpoint.npz").read_bytes() == before["checkpoint.npz"]
@@ -113,7 +114,7 @@ def test_a_fit_of_another_corpus_is_told_by_the_corpus(corpus, tmp_path, capsys,
     """It was called no checkpoint, with the advice to remove a good run."""
     letters.simulate(1, n_documents=1500, n_tokens=3)[0].save(tmp_path / "other")
     command = [*settings, "--iterations", "2", "--out", str(tmp_path / "fit")]
-    assert main(["fit", str(corpus), *command]) == 0
+    mc2(["fit", corpus, *command])
     capsys.readouterr()
     assert main(["fit", str(tmp_path / "other"), *command]) == 2
     said = (

@@ -14,7 +14,6 @@ from helpers.fits import gibbs, svi
 from helpers.svi_twin import FAMILIES, small_corpus, states_equal
 
 from mc2core import Corpus, Posterior
-from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import Stream
 from mc2core.inference.running.loop import fit, standardise
@@ -347,15 +346,14 @@ def test_a_document_without_a_possible_cluster_is_named(monkeypatch):
     assert states_equal(stream._state, same._state)
 
 
-def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, capsys):
+def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, output_of):
     done, new = fitted("direct"), documents(8)
     new.save(tmp_path / "new")
     stored = Corpus.load(tmp_path / "new")
     assert states_equal(Stream(done).partial_fit(stored)._state, Stream(done).partial_fit(new)._state)
     stream = Stream(done).partial_fit(stored)
     stream.save(tmp_path / "stream.npz")
-    assert main(["clusters", str(tmp_path / "stream.npz"), str(tmp_path / "new")]) == 0
-    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    table = pd.read_csv(io.StringIO(output_of(f"clusters {tmp_path}/stream.npz {tmp_path}/new")))
     assert table["cluster"].nunique() > 1
     assert len(table) == new.n_documents
 
