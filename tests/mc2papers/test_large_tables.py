@@ -283,8 +283,8 @@ class TestTable3:
         found = shares.argmax(axis=1)
         assert rows.loc[3, "nmi"] == clustering.nmi(corpus.labels[first], found)
         assert rows.loc[3, "exchanged_purity"] == clustering.purity(found, corpus.labels[first])
+        run = {"model": "mc2", "contexts": {}, "settings": {}}
         with pytest.raises(ValueError, match="needs one label for each document"):
-            run = {"model": "mc2", "contexts": {}, "settings": {}}
             batches.agreement_by_batch(Corpus(corpus.content), None, run, seeds=[0])
         # the table: means by documents, of which the last mini-batch has 20 of 120
         about = {"dataset": "AUA", "context_available_percent": 0.0, "source": "simulated"}
