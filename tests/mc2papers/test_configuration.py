@@ -52,7 +52,7 @@ class TestRowsOfThePapers:
         """Their figures do not move if the defaults of the model do."""
         rows = [line.split("\t") for line in (ROOT / "config/experiments.tsv").read_text(encoding="utf-8").splitlines()]
         of_mixtures = [row[7] for row in rows if row[4] == "mixture"]
-        assert len(of_mixtures) == 40
+        assert len(of_mixtures) == 47
         assert all("topic_word_prior=" in row and " weight_prior=" in row for row in of_mixtures)
 
     def test_nptot_meets_those_that_the_paper_prints(self):

@@ -95,7 +95,8 @@ def printed_settings(run, target):
     """What its paper prints of a row under the name of its method, for one of its targets."""
     method, fit = run["method"], run["fit"]
     if method == "SVI-MC2":
-        return UAI16 | {"batch_size": 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50}
+        is_large = run["dataset"] in ("wikipedia", "pubmed", "aua") or target in ("uai2016_table3", "uai2016_table4")
+        return UAI16 | {"batch_size": 500 if is_large else 50}
     if method in ("MC2", "HDP", "npTOT") and fit["engine"] == "gibbs":
         if target == "uai2016_figure3":
             return {"kernel": "collapsed", "iterations": 1500, "burn_in": 100}

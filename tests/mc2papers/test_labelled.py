@@ -225,6 +225,25 @@ def test_without_a_data_folder_the_target_is_left_out(checkout):
     assert planned[: planned.index("\ntotal")].count("\nfit_") == 20
 
 
+def test_rivals_of_icml2014_figure5_without_contexts_are_an_open_choice():
+    """The paper does not say whether they use the tags."""
+    best = {"purity": 0.9, "rand_index": 0.9, "f_score": 0.5}
+    own = [fit("y", "MC2", solution(0.9, **best), seed=seed, contexts=["year"]) for seed in (0, 1)]
+    words, tags = (
+        [
+            fit("k", "AP", solution(0.5, purity=purity), seed=seed, contexts=contexts, converged={"cluster": True})
+            for seed in (0, 1)
+        ]
+        for purity, contexts in ((0.8, []), (0.95, ["year"]))
+    )
+    found = [one for one in table1.claims([*own, *words, *tags], CLASSES, {}) if one.of]
+    assert [(one.whose, one.verdict) for one in found[::2]] == [
+        ("paper", "not reproduced"),
+        ("open choice", "reproduced"),
+    ]
+    assert found[2].text.startswith("other methods with words only: MC2 with contexts has the highest agreement")
+
+
 def test_cora_is_clustered_by_all_methods_of_icml2014_figure5():
     """Those that use no class, each with the words alone and with the citations, as in the paper."""
     runs = pd.read_csv(paths.ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)

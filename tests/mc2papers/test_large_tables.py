@@ -401,7 +401,7 @@ class TestTable3:
         tied = [one | {"nmi": 0.25 + 0.01 * one["seed"] * bool(one["contexts"])} for one in scores]
         tied = table4.judge_contexts(tied, PAPER4)[1]
         assert tied.verdict == "inconclusive"
-        assert tied.reason.startswith("difference in NMI +0.005 (95% ")
+        assert tied.reason.startswith("difference in NMI +0.0050 (95% ")
         assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"precondition not met"}
 
     def test_table_3_is_made_from_files_of_mini_batches(self, tmp_path):

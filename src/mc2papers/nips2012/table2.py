@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,8 @@ from mc2papers.nips2012.convergence import (
     JUDGED,
     SAME_PRIOR,
     compare,
-    judge_bits,
     judge_method,
-    moving,
     read_curves,
-    usual,
 )
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import Claim, under
@@ -45,8 +41,8 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
 
     ``paper`` has columns dataset, clusters, articles, vocabulary, fastex_vi_bits, baseline_vi_bits, speedup.
     """
-    all_bits = compare(curves)
-    fits, rows = usual(all_bits), []
+    fits = compare(curves)
+    rows = []
     for (dataset, method, bits), here in fits.groupby(["dataset", "method", "bits"], sort=False):
         row: dict[str, Any] = {"dataset": dataset, "method": method, "bits": bits, "seeds": len(here)}
         row |= {name: here[name].iloc[0] for name in ("source", "documents", "words", "clusters", "sweeps")}
@@ -65,14 +61,11 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
         if method in JUDGED and printed[dataset]
         for one in judge_method(fits, dataset, method, printed[dataset]["speedup"])
     ]
-    other = usual(compare(curves[curves["method"] != BASELINE].replace({"method": {SAME_PRIOR: BASELINE}})))
+    other = compare(curves[curves["method"] != BASELINE].replace({"method": {SAME_PRIOR: BASELINE}}))
     for dataset in other.loc[other["method"] == BASELINE, "dataset"].unique():
         if printed[dataset]:
             judged = judge_method(other, dataset, FASTEX, printed[dataset]["speedup"])
             claims += under(SAME_PRIOR, judged, "nips2012_table2")
-    for dataset in [title for title in STANDS_FOR if title in printed]:
-        bits = judge_bits(all_bits, dataset, *moving(curves[curves["dataset"] == dataset]))
-        claims.append(replace(bits, of="nips2012_figure1"))
     return pd.DataFrame(rows), claims
 
 

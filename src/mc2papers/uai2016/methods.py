@@ -11,14 +11,13 @@ SVI, DIRECT = "SVI", "SVI without tables"
 _BATCHES = {50: "figure 3", 500: "the hours on Spark"}
 
 
-#: for tables with corpora that are a thousand times smaller than those of the paper
-ABOUT_SMALL = "SYNERGY and Twitch: mini-batches of 50, because these corpora are small."
+def about_svi(batch_size: int, others: str = "") -> str:
+    """Describe the settings of SVI-MC2 in the experiments table, and for which experiments the paper prints them.
 
-
-def about_svi(batch_size: int) -> str:
-    """Describe the settings of SVI-MC2 in the experiments table, and for which experiments the paper prints them."""
+    others : text on corpora with other mini-batches
+    """
     return (
-        f"SVI-MC2 as in the paper: mini-batches of {batch_size} (stated for {_BATCHES[batch_size]}), "
+        f"SVI-MC2 as in the paper: mini-batches of {batch_size} (stated for {_BATCHES[batch_size]}{others}), "
         "learning rate (t + 1)^-0.8 (stated for perplexity), fixed concentrations."
     )
 

@@ -23,7 +23,7 @@ from mc2papers.icml2014.perplexity_rows import (
 from mc2papers.report.captions import counted, say_data, say_sources
 from mc2papers.report.claims import ANY_SIMULATOR, NO_SPARK, Claim, not_run
 from mc2papers.targets import Built, Files, Options, Target
-from mc2papers.uai2016.methods import ABOUT_SMALL, about_svi
+from mc2papers.uai2016.methods import about_svi
 
 if TYPE_CHECKING:
     from mc2papers.configuration import Configuration
@@ -124,9 +124,8 @@ TARGET = Target(
     notes=(
         "Perplexity: exact, or by left_to_right (*) if each document has its own "
         "topic proportions (LDA, document level).",
-        about_svi(500),
-        ABOUT_SMALL,
-        f"{LDA_BATCH}: batch variational Bayes, the rival without Spark.",
+        about_svi(500, "; SYNERGY, Twitch: 50"),
+        f"{LDA_BATCH}: batch variational Bayes.",
         ABOUT_UNIGRAMS,
     ),
     has_paper=True,

@@ -10,7 +10,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too
 from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import PAPER, by_dataset, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target, options_of
-from mc2papers.uai2016.methods import ABOUT_SMALL, about_svi
+from mc2papers.uai2016.methods import about_svi
 
 KEY = "context_available_percent"
 #: fractions of an epoch for which the formatted table has columns
@@ -78,7 +78,7 @@ def judge_contexts(rows: pd.DataFrame, paper: pd.DataFrame, dataset: str) -> lis
         numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
         if lacking.any():
             numbers += f", without the {lacking.sum()} of {len(lacking)} mini-batches that have no eNMI"
-        lead = difference(few, none, above=0, digits=3, name="gain in eNMI", size=(gain - 1) * float(none.mean()))
+        lead = difference(few, none, above=0, digits=4, name="gain in eNMI", size=(gain - 1) * float(none.mean()))
         claim = judge(dataset, text, [lead], numbers, favours=ANY_SIMULATOR)
         n_few = round(rows["documents"].max() * share / 100)
         claims.append(too_few(claim, n_few, "documents with a context"))
@@ -143,7 +143,6 @@ TARGET = Target(
         "Means are weighted by documents. A mini-batch without headings has no eNMI; a column counts these. Values "
         "depend on the size of mini-batches, so compare the paper's only with each other.",
         about_svi(500),
-        ABOUT_SMALL,
     ),
     has_paper=True,
 )

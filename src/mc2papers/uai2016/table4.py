@@ -17,7 +17,7 @@ from mc2papers.report.claims import ANY_SIMULATOR, Claim, difference, judge, too
 from mc2papers.report.extent import extent_of_one_epoch
 from mc2papers.report.tables import by_dataset, mean_sd
 from mc2papers.targets import Built, Files, Options, Target, options_of
-from mc2papers.uai2016.methods import ABOUT_SMALL, about_svi
+from mc2papers.uai2016.methods import about_svi
 
 KEY = "context_available_percent"
 #: the printed purity is below 0.5, which is possible only if the roles of classes and clusters are exchanged
@@ -68,7 +68,7 @@ def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> 
             for name, label in MEASURES.items()
         )
         leads = [
-            difference(fitted[name][share], fitted[name][0], above=0, digits=3, name=f"difference in {label}")
+            difference(fitted[name][share], fitted[name][0], above=0, digits=4, name=f"difference in {label}")
             for name, label in MEASURES.items()
         ]
         claim = judge(dataset, text, leads, numbers, favours=ANY_SIMULATOR)
@@ -112,7 +112,6 @@ TARGET = Target(
         "purity, roles exchanged: share of users in the most common cluster of their class, as the printed purity is "
         "impossible for two classes.",
         about_svi(500),
-        ABOUT_SMALL,
     ),
     has_paper=True,
     by_classes=True,

@@ -127,7 +127,7 @@ def test_topics_with_like_words_lie_near_each_other():
     description = Description.of(gibbs(made), made)
     n = description.posterior.representative.n_topics
     assert n > 3  # fewer stand in a row
-    places, words = topic_map(description), description.topic_words(np.arange(n))
+    places, words = topic_map(description), description.posterior.representative.words_of(np.arange(n))
     assert places.min() >= 0
     assert places.max() <= 1
     likeness = np.sqrt(words) @ np.sqrt(words).T
