@@ -96,7 +96,8 @@ def test_claims_are_written_with_the_documents_of_their_corpus(tmp_path):
     Corpus(sp.csr_matrix(np.ones((20, 1), np.int32)), labels=np.arange(20) % 2).save(tmp_path / "aua/train")
     rows = [
         {"dataset": "AUA", "source": "simulated", "seed": seed, "documents": documents,
-         "context_available_percent": share, **dict.fromkeys(("purity", "nmi", "rand_index", "f_score", "exchanged_purity", "clusters"), 0.1 * share)}
+         "context_available_percent": share,
+         **dict.fromkeys(("purity", "nmi", "rand_index", "f_score", "exchanged_purity", "clusters"), 0.1 * share)}
         for share in (0, 1) for seed in (0, 1) for documents in (500, 1000)
     ]  # fmt: skip
     pd.DataFrame(rows).to_csv(tmp_path / "b.csv", index=False)
