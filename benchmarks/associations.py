@@ -137,7 +137,7 @@ def main() -> None:
         cases.append(("real, not in the model", words, [corpus]))
         cases.append(("permuted, not in the model", words, [permuted(corpus, i) for i in range(given.permutations)]))
         for case, posterior, corpora in cases:
-            table = pd.concat([part for one in corpora for part in rows(Description.of(posterior, one))])
+            table = pd.concat([part for one in corpora for part in rows(Description.from_posterior(posterior, one))])
             told = table.groupby("kind")[["naive", "notable"]].agg(["sum", "size"]).reindex(_KINDS, fill_value=0)
             cells = [
                 f"{row['naive', 'sum']} -> {row['notable', 'sum']} of {row['naive', 'size']}"

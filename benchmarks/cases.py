@@ -413,7 +413,7 @@ def lines_of_a_model(
         cluster_weights=random.dirichlet(np.full(clusters, 5.0)), new_cluster_weight=0.0, topic_given_cluster=tau,
         new_topic_weight=np.zeros(clusters), topic_words=1e4 * psi, topic_word_prior=0.01,
         topic_weights=np.full(topics, 1.0 / (topics + 1.0)), table_concentration=20.0,
-        contexts=SparseRows.of(np.zeros((clusters, 0))), cluster=np.arange(clusters, dtype=np.int32),
+        contexts=SparseRows.from_dense(np.zeros((clusters, 0))), cluster=np.arange(clusters, dtype=np.int32),
         document_concentration=omega,
     )  # fmt: skip
     words = np.array(

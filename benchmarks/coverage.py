@@ -57,7 +57,7 @@ def rows(
         model = MC2(document_level=document_level)
         posterior = fit(corpus, model, seed=seed, chains=chains, progress=False).posterior
         posterior.find_hierarchy(corpus)
-        description = Description.of(posterior, corpus)
+        description = Description.from_posterior(posterior, corpus)
         yield from _probabilities(posterior, Corpus(content[-_NEW:], drawn.corpus.vocabulary), drawn.cluster)
         for what, number in (("clusters", n_main(truth)), ("topics", len(np.unique(topics)))):
             least, most = posterior.interval(COUNTED[what])

@@ -101,7 +101,7 @@ def cost() -> list[float]:
         assert isinstance(model, MC2)
         assignments = Assignments(cluster.astype(np.int32), topics.astype(np.int32), document_start(one), weights, 0.01)
         assignments.count()
-        state = DocumentLevelState.of(model, one, StackedContexts(one, {}), assignments)
+        state = DocumentLevelState.from_assignments(model, one, StackedContexts(one, {}), assignments)
         state.move_all_but_tokens(0, 0, None, is_burn_in=True)
         seconds = []
         for iteration in range(_REPEATS + 1):

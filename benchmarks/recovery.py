@@ -106,7 +106,7 @@ class FromTruth(Gibbs):
             weights * 0.99 / weights.sum(), 0.01,
         )  # fmt: skip
         assignments.count()
-        state = DocumentLevelState.of(model, corpus, StackedContexts(corpus, {}), assignments)
+        state = DocumentLevelState.from_assignments(model, corpus, StackedContexts(corpus, {}), assignments)
         proportions = truth.proportions[:, used]
         proportions = proportions * 0.99 / proportions.sum(axis=1, keepdims=True)
         state.proportions = np.column_stack([proportions, np.full(len(proportions), 0.01)])

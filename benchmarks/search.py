@@ -60,7 +60,7 @@ class FromClusters(Gibbs):
         )
         assignments.count()
         assignments.compact()
-        state = DocumentLevelState.of(model, drawn, contexts, assignments)
+        state = DocumentLevelState.from_assignments(model, drawn, contexts, assignments)
         state.repeats = Repeats.first(corpus.content) if model.may_repeat else None
         start._burn_in(state, corpus, self.kernel, seed, 0, None, None, None, start.COMPARED)
         state.log_joint = state.compute_log_joint()

@@ -33,7 +33,7 @@ def model(**changes):
         "cluster_weights": np.array([1.0]), "new_cluster_weight": 0.1, "topic_given_cluster": np.array([[1.0]]),
         "new_topic_weight": np.array([0.1]), "topic_words": np.array([[2, 1, 1]]), "topic_word_prior": 0.1,
         "topic_weights": np.array([0.9]), "table_concentration": 1.0,
-        "contexts": SparseRows.of(np.array([[0.5, 0.5]])), "cluster": np.array([0, 0], dtype=np.int32),
+        "contexts": SparseRows.from_dense(np.array([[0.5, 0.5]])), "cluster": np.array([0, 0], dtype=np.int32),
     }  # fmt: skip
     return Posterior(
         [Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"]

@@ -32,7 +32,7 @@ def draw_sample(seed, n_clusters=3, n_topics=2, new_cluster=0.15):
         topic_word_prior=0.2,
         topic_weights=generator.dirichlet(np.ones(n_topics + 1))[:n_topics],
         table_concentration=1.7,
-        contexts=SparseRows.of(natural),
+        contexts=SparseRows.from_dense(natural),
         cluster=np.zeros(4, dtype=np.int32),
     )
 

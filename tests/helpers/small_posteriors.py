@@ -28,7 +28,9 @@ def make_model(dense=False, n_samples=2):
                 topic_word_prior=0.01,
                 topic_weights=np.array([0.5, 0.2, 0.2]),
                 table_concentration=1.5,
-                contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 2, -3, 2, 1, 3]])),
+                contexts=SparseRows.from_dense(
+                    prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 2, -3, 2, 1, 3]])
+                ),
                 cluster=np.array([0, 1, 1], dtype=np.int32),
                 log_joint=-12.5 - i,
             )

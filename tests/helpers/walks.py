@@ -49,7 +49,8 @@ class Walk(Engine):
         values = dict.fromkeys(("cluster_weights", "topic_weights"), one)
         return Sample(
             **values, new_cluster_weight=0.0, topic_given_cluster=np.ones((1, 1)), new_topic_weight=np.zeros(1),
-            topic_words=words, topic_word_prior=0.5, table_concentration=1.0, contexts=SparseRows.of(np.zeros((1, 0))),
+            topic_words=words, topic_word_prior=0.5, table_concentration=1.0,
+            contexts=SparseRows.from_dense(np.zeros((1, 0))),
             cluster=state.cluster.copy(), log_joint=float(state.position.sum()),
         )  # fmt: skip
 

@@ -70,7 +70,7 @@ def test_topic_over_time_without_a_word_has_the_narrowest_peak(dated):
     )
     natural = np.tile(NormalGamma().prior(4) * [1, 20, 20, 20], (model.representative.n_clusters, 1))
     natural[1, 3] = 0.2
-    one = replace(model, samples=[replace(sharp, contexts=SparseRows.of(natural))])
+    one = replace(model, samples=[replace(sharp, contexts=SparseRows.from_dense(natural))])
     assert topic_time.narrowest(one, np.linspace(1900.0, 2010.0, 441)) == 1
     assert topic_time.describe(corpus, model)["part"].unique().tolist() == ["topic", "all", "documents", "words"]
 

@@ -120,7 +120,7 @@ def report(
         raise ValueError("phrases are found in the texts, which are not given: give texts, too (--texts)")
     known_texts = None if texts is None else texts_of(corpus, texts)
     changes = read_names(names) if isinstance(names, str | os.PathLike) else names or {}
-    description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS, seed=seed)
+    description = Description.from_posterior(posterior, corpus, threads, most=MAX_DOCUMENTS, seed=seed)
     description = description.named(changes) if isinstance(changes, Mapping) else with_names(description, changes)
     if known_texts is not None and description.drawn is not None:
         known_texts = [known_texts[number] for number in description.drawn]

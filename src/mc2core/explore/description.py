@@ -93,7 +93,7 @@ class Description:
     notes: Sequence[str] = ()
 
     @classmethod
-    def of(
+    def from_posterior(
         cls,
         posterior: Posterior,
         corpus: Corpus,
@@ -435,7 +435,7 @@ def as_one_cluster(posterior: Posterior) -> Posterior:
                 new_cluster_weight=0.0,
                 topic_given_cluster=(sample.topic_weights / total)[None],
                 new_topic_weight=np.array([1.0 - total]),
-                contexts=SparseRows.of(np.zeros((1, sample.contexts.shape[1]))),
+                contexts=SparseRows.from_dense(np.zeros((1, sample.contexts.shape[1]))),
                 cluster=np.zeros_like(sample.cluster),
                 document_concentration=sample.table_concentration,
             )

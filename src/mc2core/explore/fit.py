@@ -56,7 +56,7 @@ class Fit(loop.RunResult):
         """Internal description of the fit, from which all tables and plots are computed."""
         from mc2core.explore.description import Description
 
-        return Description.of(self.posterior, self.corpus, self.threads, self.names)
+        return Description.from_posterior(self.posterior, self.corpus, self.threads, self.names)
 
     def rename(self, names: Names | str | os.PathLike[str]) -> None:
         """Set the names that tables, plots and reports show for clusters and topics.

@@ -59,7 +59,7 @@ def write_sheet(
     posterior = Posterior.load(fit)
     if posterior.is_of_observations or posterior.representative.documents_are_clusters:
         raise ValueError("a question sheet needs a fit with clusters of documents that consist of words")
-    description = Description.of(posterior, corpus, threads, most=MAX_DOCUMENTS)
+    description = Description.from_posterior(posterior, corpus, threads, most=MAX_DOCUMENTS)
     shown = titles_of(description) if texts is None else texts_of(corpus, texts)
     if texts is not None and description.drawn is not None:
         shown = [shown[number] for number in description.drawn]

@@ -43,7 +43,7 @@ class Vectors(NamedTuple):
     n_slow: int  # number of contexts that columns.py passes to log_predictive
 
     @classmethod
-    def of(cls, contexts: StackedContexts) -> Vectors:
+    def from_contexts(cls, contexts: StackedContexts) -> Vectors:
         """Describe the contexts of a corpus."""
         is_vector = contexts.are_whole_vectors
         lengths = np.where(is_vector, np.diff(contexts.offsets) // 4, 0)

@@ -42,7 +42,7 @@ class ObservedValues:
     log_gammas: np.ndarray
 
     @classmethod
-    def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
+    def from_corpus(cls, corpus: Corpus, family: ContentFamily) -> Self:
         """Convert the observations of ``corpus``; raise ValueError if one is outside the domain of ``family``."""
         table = np.asarray(corpus.observations)
         centre, scale = family.unit(table)

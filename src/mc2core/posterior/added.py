@@ -77,7 +77,7 @@ class GrownHierarchy(Hierarchy):
     of_samples: Sequence[np.ndarray] = field(kw_only=True, repr=False)
 
     @classmethod
-    def of(
+    def from_hierarchy(
         cls, earlier: Hierarchy, samples: Sequence[np.ndarray], cluster: np.ndarray, label: np.ndarray
     ) -> GrownHierarchy:
         """Return the extended hierarchy. ``cluster`` (B,) is the old cluster of each added document in the largest
@@ -198,10 +198,10 @@ def _grow(hierarchy: Hierarchy, several: Sequence[np.ndarray], added: Added, upd
     label = added.label[rows.start - start : rows.stop - start]
     old = hierarchy.at(hierarchy.n_clusters)
     samples = [one[: rows.stop] for one in several]
-    plain = GrownHierarchy.of(hierarchy, samples, np.zeros(len(label), np.int32), label)
+    plain = GrownHierarchy.from_hierarchy(hierarchy, samples, np.zeros(len(label), np.int32), label)
     names, labels = np.unique(old, return_inverse=True)
     cluster = names[plain._numbers(labels, hierarchy.n_clusters, plain.n_clusters).clip(max=len(names) - 1)]
-    return GrownHierarchy.of(hierarchy, samples, cluster, label)
+    return GrownHierarchy.from_hierarchy(hierarchy, samples, cluster, label)
 
 
 def _pin(posterior: Posterior, added: Added) -> Posterior:

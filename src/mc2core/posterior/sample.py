@@ -35,7 +35,7 @@ class SparseRows:
     above: sp.csr_matrix
 
     @classmethod
-    def of(cls, dense: np.ndarray) -> SparseRows:
+    def from_dense(cls, dense: np.ndarray) -> SparseRows:
         """Convert a dense (K, D) matrix with K >= 1."""
         dense = np.asarray(dense, np.float64)
         least = dense.min(axis=0)

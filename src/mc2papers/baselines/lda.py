@@ -93,7 +93,7 @@ def lda_model(
         topic_word_prior=topic_word_prior,
         topic_weights=document_prior / document_prior.sum(),
         table_concentration=float(document_prior.sum()),
-        contexts=SparseRows.of(np.zeros((k, 0))),
+        contexts=SparseRows.from_dense(np.zeros((k, 0))),
         cluster=np.argmax(shares, axis=1).astype(np.int32),
     )
     return Posterior([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)

@@ -118,7 +118,7 @@ def test_new_documents_are_reduced_as_those_of_the_fit(tmp_path, monkeypatch, ca
     assert (
         f"context embedding: the embeddings of the corpus, strength {STRENGTH} (default rule)" in capfd.readouterr().out
     )
-    description = Description.of(posterior, corpus)
+    description = Description.from_posterior(posterior, corpus)
     tables = tables_of(description)
     told = tables["summary"].set_index("name")["value"]["embeddings"]
     # the first typical document is the nearest by words and embeddings together

@@ -17,7 +17,7 @@ from mc2core.explore.topics import topic_map, topic_tables
 @pytest.fixture(scope="module")
 def one():
     made = corpus()
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 def with_samples(description, clusters, chains=None, **changes):
@@ -124,7 +124,7 @@ def test_parents_are_the_next_cuts_clusters_with_most_documents(one):
 
 def test_topics_with_like_words_lie_near_each_other():
     made = corpus()
-    description = Description.of(gibbs(made), made)
+    description = Description.from_posterior(gibbs(made), made)
     n = description.posterior.representative.n_topics
     assert n > 3  # fewer stand in a row
     places, words = topic_map(description), description.posterior.representative.words_of(np.arange(n))

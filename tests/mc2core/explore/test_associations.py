@@ -23,7 +23,7 @@ from mc2core.inference.running.loop import fit
 @pytest.fixture(scope="module")
 def description():
     made = corpus(180)
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 def permuted(documents, seed):
@@ -72,7 +72,7 @@ def test_contexts_at_random_are_hardly_ever_notable(description):
     posterior = dataclasses.replace(description.posterior, families={})
     n_notable = n = 0
     for seed in range(10):
-        found = Description.of(posterior, permuted(description.corpus, seed))
+        found = Description.from_posterior(posterior, permuted(description.corpus, seed))
         for name in ("author", "year"):
             for sign in found.once(Associations).values[name].values():
                 n_notable, n = n_notable + np.count_nonzero(sign), n + sign.size
@@ -90,7 +90,7 @@ def test_clusters_that_contexts_made_are_not_notable():
     made = made.standardised("year")
     families = {"author": DirichletCategorical(0.1), "year": NormalGamma()}
     posterior = fit(made, *fits.gibbs(contexts=families, start_clusters=6), iterations=20, seed=1).posterior
-    found = Description.of(posterior, made)
+    found = Description.from_posterior(posterior, made)
     clusters = found.at(found.n_clusters)
     assert all((clusters[j] == clusters[j % 4]) for j in range(100))  # the author alone decides
     assert len(set(clusters.tolist())) > 1

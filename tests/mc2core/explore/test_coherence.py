@@ -33,7 +33,7 @@ def by_hand(present, words):
 
 def test_it_is_that_of_pairs_of_words_by_hand():
     made = corpus()
-    description = Description.of(gibbs(made), made)
+    description = Description.from_posterior(gibbs(made), made)
     present = made.content.toarray() > 0
     table = tables.tables_of(description)["topics"]
     assert len(table) >= 3

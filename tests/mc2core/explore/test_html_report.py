@@ -37,7 +37,7 @@ pytestmark = pytest.mark.needs("browser")
 @pytest.fixture(scope="module")
 def description():
     made = corpus()
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_it_says_how_sure_numbers_are_and_how_far_chains_agree(opened, descripti
     provenance = description.posterior.provenance | {"chains": [1, 2]}
     several = dataclasses.replace(description.posterior, samples=[fewer, sample, sample], provenance=provenance)
     describe(several, description.corpus, tmp_path / "out")
-    k, m, n = sample.n_clusters, sample.n_topics, Description.of(several, description.corpus).recommended
+    k, m, n = sample.n_clusters, sample.n_topics, Description.from_posterior(several, description.corpus).recommended
     with opened(tmp_path / "out/index.html") as page:
         said, technical = page.inner_text("#summary"), page.text_content("#technical p")
         assert (
@@ -272,7 +272,7 @@ def test_its_head_names_the_observations_and_counts_clusters(opened, tmp_path):
     made = Corpus.from_observations(4.0 * topic[:, None] + np.arange(3), np.arange(360) // 15, kind="counts")
     posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
     few = made.subset(np.flatnonzero(posterior.cluster == posterior.cluster[0]))
-    n, recommended = posterior.n_clusters, Description.of(posterior, few).recommended
+    n, recommended = posterior.n_clusters, Description.from_posterior(posterior, few).recommended
     describe(posterior, few, tmp_path / "out")
     assert len(np.unique(posterior.assign(few)[0])) < n == len(np.unique(posterior.cluster))
     with opened(tmp_path / "out/index.html") as page:

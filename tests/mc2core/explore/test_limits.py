@@ -15,7 +15,7 @@ from mc2core.inference.running.loop import fit
 @pytest.fixture(scope="module")
 def description():
     made = corpus()
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_contexts_and_unsure_documents_are_named(description, made):
 
 
 def test_runs_are_reported_with_their_agreement(description):
-    again = Description.of(two_runs(description.posterior, 2, 0.712), description.corpus)
+    again = Description.from_posterior(two_runs(description.posterior, 2, 0.712), description.corpus)
     said = " ".join(limits.sentences(again, tables.tables_of(again)))
     assert "The number of clusters, 2, is a recommendation; other numbers are possible." in said
     assert "The program ran 2 times from different random starts." in said
@@ -50,7 +50,7 @@ def test_runs_are_reported_with_their_agreement(description):
 
 
 def test_without_groups_nothing_is_said_of_clusters(description):
-    again = Description.of(two_runs(description.posterior, 1, 0.1), description.corpus)
+    again = Description.from_posterior(two_runs(description.posterior, 1, 0.1), description.corpus)
     said = " ".join(limits.sentences(again, tables.tables_of(again)))
     assert "The program found no groups that are clear enough to report." in said
     assert "cluster" not in said
@@ -59,7 +59,7 @@ def test_without_groups_nothing_is_said_of_clusters(description):
 def test_a_model_without_clusters_looks_for_topics_alone():
     plain = corpus().with_contexts({})
     hdp = fit(plain, *fits.gibbs(model="hdp", start_topics=4), iterations=2, seed=0, progress=False)
-    again = Description.of(hdp.posterior, plain)
+    again = Description.from_posterior(hdp.posterior, plain)
     said = " ".join(limits.sentences(again, tables.tables_of(again)))
     assert "looked for topics in 60 documents by their words." in said
     assert "cluster" not in said

@@ -195,7 +195,7 @@ def test_an_update_keeps_a_merge(posterior):
 
     merged = posterior.hierarchy.merged_by_hand([2, 3])
     added = [np.append(one, [one[0], one[-1]]) for one in posterior.clusterings]  # as the largest, and as the smallest
-    grown = GrownHierarchy.of(merged, added, np.zeros(2, np.int32), np.full(2, -1, np.int32))
+    grown = GrownHierarchy.from_hierarchy(merged, added, np.zeros(2, np.int32), np.full(2, -1, np.int32))
     assert grown.recommended == 3
     assert (grown.cut(3) + 1).tolist() == [*MERGED, 2, 1]
     assert grown.table()["loss"].isna().tolist() == [False, False, True, True]

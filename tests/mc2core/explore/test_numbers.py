@@ -31,7 +31,7 @@ def corpus():
 def description():
     made = corpus()
     engine = gibbs(start_topics=5, start_clusters=3)  # no document level: tokens of topics follow in one step
-    return Description.of(fit(made, *engine, iterations=6, seed=1, burn_in=3, chains=1).posterior, made)
+    return Description.from_posterior(fit(made, *engine, iterations=6, seed=1, burn_in=3, chains=1).posterior, made)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_columns_are_called_by_their_kind(kind, called):
     rng = np.random.default_rng(0)
     made = Corpus.from_observations(rng.integers(2, size=(40, 3)).astype(float), np.arange(40) // 5, kind=kind)
     posterior = fit(made, *gibbs(start_topics=2, start_clusters=2), iterations=1, progress=False).posterior
-    said = dict(tables.tables_of(Description.of(posterior, made))["summary"].to_numpy())
+    said = dict(tables.tables_of(Description.from_posterior(posterior, made))["summary"].to_numpy())
     assert said[called] == "3"
     assert "numbers" not in said
 

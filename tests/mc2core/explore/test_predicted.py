@@ -20,7 +20,7 @@ def description():
     made = corpus()
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
     engine = gibbs(contexts=contexts, start_topics=5, start_clusters=6)
-    return Description.of(fit(made, *engine, iterations=3, seed=1, burn_in=1).posterior, made)
+    return Description.from_posterior(fit(made, *engine, iterations=3, seed=1, burn_in=1).posterior, made)
 
 
 def clusters_of(description, document):
@@ -73,7 +73,7 @@ def test_documents_with_the_same_clusters_share_a_prediction(description):
 
 def test_of_new_documents_by_the_probabilities_of_their_clusters(description):
     new = corpus().subset(np.arange(5, 15))
-    about = Description.of(description.posterior, new)
+    about = Description.from_posterior(description.posterior, new)
     found = predictions(about, np.arange(10))["author"]
     natural = about.posterior.context_parameters("author")
     expected = about.probability @ (natural / natural.sum(axis=1, keepdims=True))
@@ -82,7 +82,7 @@ def test_of_new_documents_by_the_probabilities_of_their_clusters(description):
 
 def test_without_contexts_nothing_is_predicted():
     made = corpus().with_contexts({})
-    assert predictions(Description.of(fit(made, iterations=1, seed=1).posterior, made), np.arange(3)) == {}
+    assert predictions(Description.from_posterior(fit(made, iterations=1, seed=1).posterior, made), np.arange(3)) == {}
 
 
 def test_the_page_has_the_names_it_needs_once(description):

@@ -21,7 +21,7 @@ def description():
     party = np.where(np.arange(60) % 3 == 0, "Blue", "Green").astype(object)
     party[4] = None
     made._documents = made.documents.assign(party=party, pages=np.arange(60) // 2, id=np.arange(60), place="here")
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 def variable(description, name):

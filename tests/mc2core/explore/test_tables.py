@@ -32,7 +32,7 @@ from mc2core.posterior.hierarchy import Hierarchy
 @pytest.fixture(scope="module")
 def description():
     made = corpus()
-    return Description.of(gibbs(made), made)
+    return Description.from_posterior(gibbs(made), made)
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +77,12 @@ def test_clusters_and_those_of_levels_have_their_documents(description, made):
 
 def test_new_documents_have_levels_by_those_of_the_fit(description):
     new = description.corpus.subset(np.arange(7))
-    other = Description.of(description.posterior, new)
+    other = Description.from_posterior(description.posterior, new)
     sample, cut = description.posterior.representative, description.posterior.hierarchy.cut(2)
     into = [[np.mean(cut[sample.cluster == k] == g) for g in (0, 1)] for k in range(sample.n_clusters)]
     expected = (description.posterior.predict_proba(new) @ np.array(into)).argmax(axis=1)
     assert other.cuts[2].tolist() == expected.tolist()
-    without = Description.of(dataclasses.replace(description.posterior, hierarchy=None), new)
+    without = Description.from_posterior(dataclasses.replace(description.posterior, hierarchy=None), new)
     assert (without.cuts, without.sizes) == ({}, [description.n_clusters])
 
 
@@ -166,7 +166,9 @@ def test_labels_are_counted_and_scored_at_every_cut(description, made):
 @pytest.mark.parametrize("omega", [None, 2.0])
 def test_topics_are_counted_by_tokens_given_the_clusters(omega):
     made = corpus()
-    description = Description.of(gibbs(made, **({} if omega is None else {"document_concentration": omega})), made)
+    description = Description.from_posterior(
+        gibbs(made, **({} if omega is None else {"document_concentration": omega})), made
+    )
     sample = description.posterior.representative
     psi, tau = sample.word_given_topic, (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
     got = description.document_topics.toarray()
@@ -194,7 +196,7 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     fewer["topic_given_cluster"] = sample.topic_given_cluster[:, :2]
     samples = [sample, *(dataclasses.replace(sample, cluster=one, **fewer) for one in moved)]
     posterior = dataclasses.replace(posterior, samples=samples, hierarchy=None)
-    found = tables.tables_of(Description.of(posterior, known))
+    found = tables.tables_of(Description.from_posterior(posterior, known))
     assert (posterior.cluster == sample.cluster).mean() > 0.9
     own, probability = posterior.assign(known, cut="recommended")
     assert found["documents"]["cluster"].tolist() == (own + 1).tolist()
@@ -212,20 +214,20 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
 def test_clusters_that_only_some_chains_found_are_counted_apart(description):
     """Of four chains, two agree with the fit, and two have the documents of clusters 2 and 3 anywhere in these."""
     sample, rng = description.posterior.samples[0], np.random.default_rng(0)
-    by_size = Description.of(description.posterior, description.corpus).at(description.recommended)
+    by_size = Description.from_posterior(description.posterior, description.corpus).at(description.recommended)
     apart = sample.cluster.copy()
     apart[by_size != 0] = rng.permutation(apart[by_size != 0])
     samples = [sample, sample, *(dataclasses.replace(sample, cluster=apart) for _ in range(2))]
     provenance = description.posterior.provenance | {"chains": [1, 1, 1, 1]}
     posterior = dataclasses.replace(description.posterior, samples=samples, provenance=provenance)
-    found = tables.tables_of(Description.of(posterior, description.corpus))
+    found = tables.tables_of(Description.from_posterior(posterior, description.corpus))
     sure = found["clusters"][found["clusters"]["chains"] == 4]
     assert 0 < len(sure) < len(found["clusters"])
     n, documents = len(found["clusters"]), sure["documents"].sum()
     told = f"{len(sure)} of the {n} clusters ({documents} documents) were found in all four"
     said = found["summary"].set_index("name")["value"]["clusters by run"]
     assert said == f"four runs from different starts: {told}"
-    page = summary(Description.of(posterior, description.corpus), found, "x")
+    page = summary(Description.from_posterior(posterior, description.corpus), found, "x")
     assert f"Four runs from different starts: {told}." in page
 
 
@@ -244,13 +246,13 @@ def test_a_context_that_counts_less_than_in_the_model_is_said_to(description, ma
     families = description.posterior.families
     families = families | at_strength({"year": families["year"]}, 0.25)
     weak = dataclasses.replace(description.posterior, families=families)
-    said = tables.tables_of(Description.of(weak, description.corpus))["summary"].set_index("name")["value"]
+    said = tables.tables_of(Description.from_posterior(weak, description.corpus))["summary"].set_index("name")["value"]
     assert said["contexts of the model"] == "author, year (strength 0.25)"
 
 
 def test_clusters_without_documents_have_no_row(description):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
-    part = Description.of(description.posterior, few)
+    part = Description.from_posterior(description.posterior, few)
     made = tables.tables_of(part)
     found = part.at(part.recommended)
     assert made["clusters"]["cluster"].tolist() == (np.unique(found) + 1).tolist()
@@ -278,7 +280,7 @@ def test_what_users_call_as_our_columns_stands_beside_these(description, made, k
         known.content, known.vocabulary, {**known.contexts, **contexts}, known.labels, documents_,
         context_names=known.context_names, label_names=known.label_names, units=known.units,
     )  # fmt: skip
-    about = Description.of(description.posterior, named)
+    about = Description.from_posterior(description.posterior, named)
     found = cluster_tables(about)
     for name in ("clusters", "cut_clusters"):
         pd.testing.assert_frame_equal(found[name][list(made[name])], made[name])
@@ -294,7 +296,7 @@ def test_shares_of_topics_are_those_of_the_fitted_tokens(description, made):
     table = made["topics"]
     assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
     assert table["share"].is_monotonic_decreasing
-    few = Description.of(description.posterior, description.corpus.subset(np.arange(10)))
+    few = Description.from_posterior(description.posterior, description.corpus.subset(np.arange(10)))
     again = tables.tables_of(few)["topics"]
     assert again[["topic", "share"]].equals(table[["topic", "share"]])
     assert again["tokens"].sum() == pytest.approx(few.corpus.n_tokens)
@@ -356,7 +358,7 @@ def test_summary_has_no_values_of_a_context_missing_in_all(description, missing)
     contexts = fitted.contexts | {"height": np.arange(60.0)} | {name: nowhere[name] for name in missing}
     without = fitted.with_contexts(contexts)
     without.context_names = dict(fitted.context_names)
-    again = Description.of(description.posterior, without)
+    again = Description.from_posterior(description.posterior, without)
     lines = summary(again, tables.tables_of(again), "New").splitlines()
     head = lines.index("## Clusters") + 2
     columns, first = ([cell.strip() for cell in lines[line].strip("|").split("|")] for line in (head, head + 2))
@@ -435,7 +437,7 @@ def test_documents_have_their_topics(description, made):
         assert own["share"].is_monotonic_decreasing
         assert own["tokens"].sum() == pytest.approx(tokens[document][share >= 0.01].sum())
     alone = corpus().with_contexts({})  # where clusters are topics, documents have one each
-    assert "document_topics" not in tables.tables_of(Description.of(fastex(alone), alone))
+    assert "document_topics" not in tables.tables_of(Description.from_posterior(fastex(alone), alone))
 
 
 def test_documents_have_their_contexts_with_counts(description):
@@ -456,7 +458,7 @@ def test_a_large_corpus_is_sampled_on_the_map_and_not_in_tables(description, mon
 
 
 def test_of_too_many_documents_some_are_drawn(description, tmp_path, monkeypatch):
-    part = Description.of(description.posterior, description.corpus, most=25, seed=3)
+    part = Description.from_posterior(description.posterior, description.corpus, most=25, seed=3)
     rows = part.drawn
     assert (len(set(rows.tolist())), part.n_documents) == (25, 60)
     for size in description.first:
@@ -467,7 +469,7 @@ def test_of_too_many_documents_some_are_drawn(description, tmp_path, monkeypatch
     assert table["corpus_document"].tolist() == (rows + 1).tolist()
     for name in ("tokens", "cluster", "context_author", "probability"):
         assert table[name].tolist() == whole[name][rows].tolist()
-    assert Description.of(description.posterior, description.corpus, most=60).drawn is None
+    assert Description.from_posterior(description.posterior, description.corpus, most=60).drawn is None
     monkeypatch.setattr(describe, "MAX_DOCUMENTS", 25)
     texts = [f"said in {number}." for number in range(60)]
     describe.describe(description.posterior, description.corpus, tmp_path / "out", seed=3, texts=texts)
@@ -537,7 +539,7 @@ def _same(shown, in_file, tolerance=1e-5):
 
 def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description.MAX_GROUPS", 2)
-    few = Description.of(description.posterior, description.corpus)
+    few = Description.from_posterior(description.posterior, description.corpus)
     k = description.n_clusters
     assert (list(few.cuts), few.sizes) == ([2, 1], [1, 2])
     assert few.shown == {k, k + 1, k + 2}

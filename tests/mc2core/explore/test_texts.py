@@ -97,7 +97,7 @@ def test_long_texts_are_cut_and_unwritable_characters_replaced():
 def test_the_summary_tells_of_the_marked_cut_and_holds_no_markup():
     made = corpus()
     made._documents = made.documents.assign(**{f"{HOSTILE} | *kept*": ["a", "b"] * 30})
-    description = Description.of(gibbs(made), made, names={"topic": {1: f"{HOSTILE} | *x*"}})
+    description = Description.from_posterior(gibbs(made), made, names={"topic": {1: f"{HOSTILE} | *x*"}})
     tables = tables_of(description)
     said = summary(description, tables, "A | <b>title</b>")
     lines = said.splitlines()

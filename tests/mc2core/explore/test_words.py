@@ -22,7 +22,7 @@ def posterior():
 
 def test_a_name_is_of_words_frequent_here_and_rarer_elsewhere(posterior):
     made = corpus()
-    tables = tables_of(Description.of(posterior, made))
+    tables = tables_of(Description.from_posterior(posterior, made))
     sample = posterior.representative
     everywhere = np.asarray(made.content.sum(axis=0)).ravel() + sample.topic_word_prior
     everywhere = everywhere / everywhere.sum()
@@ -93,21 +93,21 @@ def test_what_is_rare_in_all_documents_but_common_here_is_named():
 
 def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
     made = corpus()
-    plain = tables_of(Description.of(posterior, made))["names"]
+    plain = tables_of(Description.from_posterior(posterior, made))["names"]
     given = plain.copy()
     first_cut = posterior.representative.n_clusters + 1
     given.loc[(given["of"] == "cluster") & (given["number"] == first_cut), "name"] = "A cut, the first"
     given.loc[(given["of"] == "topic") & (given["number"] == 2), "name"] = HOSTILE
     given.iloc[::-1].to_csv(tmp_path / "names.csv", index=False)
     read = words.read_names(tmp_path / "names.csv").iloc[::-1].reset_index(drop=True)
-    named = with_names(Description.of(posterior, made), read)
+    named = with_names(Description.from_posterior(posterior, made), read)
     assert named.notes == []
     tables = tables_of(named)
     assert tables["topics"].set_index("topic")["name"][2] == HOSTILE
     assert tables["cut_clusters"].set_index("cluster")["name"][first_cut] == "A cut, the first"
     assert tables["names"].equals(given)
     few = {"topic": {1: "One"}}
-    changed = tables_of(Description.of(posterior, made, names=few))["names"]["name"] != plain["name"]
+    changed = tables_of(Description.from_posterior(posterior, made, names=few))["names"]["name"] != plain["name"]
     assert changed.sum() == 1
     given.to_csv(tmp_path / "names.csv", index=False, sep=";")  # as spreadsheets of many countries save it
     assert words.read_names(tmp_path / "names.csv").equals(read)
@@ -117,7 +117,7 @@ def test_names_that_are_given_stand_in_every_table(posterior, tmp_path):
 
 def test_names_of_another_fit_move_with_their_words(posterior, tmp_path, caplog):
     """A file in which clusters and topics had other numbers, and one cluster words that none has now."""
-    description = Description.of(posterior, corpus())
+    description = Description.from_posterior(posterior, corpus())
     plain = tables_of(description)["names"]
     given = plain[(plain["of"] == "topic") | (plain["level"] == "recommended")].copy()
     given["name"] = [f"{row.of} {row.number}" for row in given.itertuples()]
@@ -170,7 +170,7 @@ def test_a_file_of_names_that_cannot_be_meant_is_refused(tmp_path, rows, said):
 )
 def test_names_of_what_is_not_there_are_refused(posterior, names, said):
     with pytest.raises(ValueError, match="name") as caught:
-        Description.of(posterior, corpus(), names=names)
+        Description.from_posterior(posterior, corpus(), names=names)
     assert str(caught.value).startswith(said)
 
 

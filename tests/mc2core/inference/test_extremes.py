@@ -95,7 +95,7 @@ class TestEndsOfRanges:
         # 1 + Poisson(9000) at most: beyond 10,000 with probability 1e-24
         smallest = blocked.smallest_atom(1e-4, concentration)
         rng = np.random.default_rng(0)
-        weights, rest = blocked.split_remaining(1.0, PartitionLaw.of(concentration), 0, smallest, rng)
+        weights, rest = blocked.split_remaining(1.0, PartitionLaw.from_concentration(concentration), 0, smallest, rng)
         assert len(weights) <= 10_000
         assert rest < smallest or concentration == 1e10
         assert weights.sum() + rest == pytest.approx(1.0)

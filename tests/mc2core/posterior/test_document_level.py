@@ -180,7 +180,7 @@ def test_of_many_clusters_those_of_its_topics_are_estimated():
         cluster_weights=weights, topic_given_cluster=tau, new_topic_weight=np.zeros(n_clusters),
         topic_words=sp.csr_matrix(psi * 1e6), topic_weights=np.full(n_topics, 1 / n_topics),
         table_concentration=5.0, topic_word_prior=1e-9, new_cluster_weight=0.0, document_concentration=OMEGA,
-        cluster=np.arange(n_clusters), contexts=SparseRows.of(np.zeros((n_clusters, 0))),
+        cluster=np.arange(n_clusters), contexts=SparseRows.from_dense(np.zeros((n_clusters, 0))),
     )  # fmt: skip
     own = generator.integers(0, n_clusters, 30)
     words = [generator.multinomial(40, generator.dirichlet(OMEGA * tau[k]) @ psi) for k in own]
@@ -233,7 +233,8 @@ def test_a_prediction_may_leave_a_cluster_without_shared_topics():
     sample = replace(
         draw_sample(1, new_cluster=0.0), document_concentration=OMEGA, cluster_weights=np.array([0.5, 0.3, 0.2]),
         topic_given_cluster=tau, new_topic_weight=np.full(3, 1e-9), topic_words=sp.csr_matrix(np.round(words)),
-        topic_weights=np.full(6, 1 / 6), cluster=np.zeros(1, np.int32), contexts=SparseRows.of(np.zeros((3, 0))),
+        topic_weights=np.full(6, 1 / 6), cluster=np.zeros(1, np.int32),
+        contexts=SparseRows.from_dense(np.zeros((3, 0))),
     )  # fmt: skip
     counts = generator.multinomial(3, [1 / V] * V, 12)
     _, used = clusters_of(sample, None)

@@ -47,7 +47,7 @@ def drawn(cluster, topic_given_cluster, topic_words, topic_weights, contexts, **
     return Sample(
         cluster_weights=np.full(k, 1 / k), new_cluster_weight=0.1, topic_given_cluster=topic_given_cluster,
         new_topic_weight=np.full(k, 0.01), topic_words=topic_words, topic_word_prior=1e-9, topic_weights=topic_weights,
-        table_concentration=V, contexts=SparseRows.of(contexts), cluster=cluster.astype(np.int32), **more,
+        table_concentration=V, contexts=SparseRows.from_dense(contexts), cluster=cluster.astype(np.int32), **more,
     )  # fmt: skip
 
 
@@ -445,7 +445,7 @@ class TestHierarchy:
             replace(
                 sample, cluster=cluster, topic_words=sp.csr_matrix(counts), cluster_weights=np.full(10, 0.1),
                 topic_given_cluster=sp.identity(10, format="csr"), new_topic_weight=np.zeros(10),
-                topic_weights=np.full(10, 0.1), contexts=SparseRows.of(np.zeros((10, 0))),
+                topic_weights=np.full(10, 0.1), contexts=SparseRows.from_dense(np.zeros((10, 0))),
             )
         ]  # fmt: skip
         found = find_hierarchy(posterior, corpus)

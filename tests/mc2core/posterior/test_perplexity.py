@@ -77,7 +77,7 @@ def test_context_reweighs_the_clusters(strength):
 
 
 def test_context_without_contexts_is_marginal():
-    model = model_of(replace(draw_sample(3), contexts=SparseRows.of(np.zeros((3, 0)))))
+    model = model_of(replace(draw_sample(3), contexts=SparseRows.from_dense(np.zeros((3, 0)))))
     model.families, model.dimensions = {}, {}
     corpus = Corpus(COUNTS)
     np.testing.assert_allclose(

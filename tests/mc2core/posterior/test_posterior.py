@@ -23,11 +23,11 @@ def test_sparse_rows_return_every_bit_above_the_least():
     dense = 0.1 + rng.poisson(0.02, (50, 4000))
     dense[:, 7] = rng.normal(size=50)  # a column without a common value, negative and zero entries among it
     dense[3, 7] = 0.0
-    rows = SparseRows.of(dense)
+    rows = SparseRows.from_dense(dense)
     np.testing.assert_array_equal(rows.dense(), dense)
     np.testing.assert_array_equal(rows.dense(slice(5, 9)), dense[:, 5:9])
     assert rows.above.nnz == np.count_nonzero(dense != dense.min(axis=0)) < 0.03 * dense.size
-    one = SparseRows.of(dense[:1])
+    one = SparseRows.from_dense(dense[:1])
     assert one.above.nnz == 0
     np.testing.assert_array_equal(one.dense(), dense[:1])
 
@@ -211,7 +211,7 @@ def test_agreement_is_told_with_the_clusters_it_was_scored_on():
         cluster_weights=np.array([0.25, 0.5, 0.25]),
         topic_given_cluster=last.topic_given_cluster[three],
         new_topic_weight=last.new_topic_weight[three],
-        contexts=SparseRows.of(last.natural[three]),
+        contexts=SparseRows.from_dense(last.natural[three]),
         cluster=np.array([0, 1, 2], dtype=np.int32),
     )
     model = dataclasses.replace(model, samples=[first, last])
@@ -300,7 +300,7 @@ def test_a_cluster_the_consensus_leaves_empty_is_not_counted():
         cluster_weights=np.array([0.25, 0.5, 0.25]),
         topic_given_cluster=sample.topic_given_cluster[rows],
         new_topic_weight=sample.new_topic_weight[rows],
-        contexts=SparseRows.of(sample.contexts.dense()[rows]),
+        contexts=SparseRows.from_dense(sample.contexts.dense()[rows]),
     )
     model = make_model()
     model.samples = [replace(wide, cluster=np.array(one, np.int32)) for one in labels]
@@ -317,6 +317,6 @@ def test_a_cluster_the_consensus_leaves_empty_is_not_counted():
     contexts = {"author": np.eye(7, 2, dtype=int), "pages": np.arange(7.0), "year": 2000.0 + np.arange(7)}
     corpus = Corpus(np.eye(7, 4, dtype=int) + 1, WORDS, contexts, context_names=model.context_names)
     model.provenance["corpus"] = in_units(corpus, model.families, model.units).digest
-    described = tables_of(Description.of(model, corpus))
+    described = tables_of(Description.from_posterior(model, corpus))
     assert (described["cut_clusters"]["cut"] == model.representative.n_clusters).sum() == 2  # all that the fit found
     assert dict(described["summary"].to_numpy().tolist())["clusters"] == "2"

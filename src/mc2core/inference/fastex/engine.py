@@ -154,7 +154,7 @@ class MixtureEngine(Engine):
             topic_word_prior=state.model.topic_word_prior,
             topic_weights=np.full(len(used), 1.0 / len(used)),
             table_concentration=1.0,
-            contexts=SparseRows.of(np.zeros((len(used), 0))),
+            contexts=SparseRows.from_dense(np.zeros((len(used), 0))),
             cluster=rows.astype(np.int32),
             log_joint=state.log_joint,
         )

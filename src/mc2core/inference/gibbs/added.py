@@ -81,7 +81,7 @@ class Held:
     concentrations: Concentrations
 
     @classmethod
-    def of(cls, sample: Sample, most_clusters: float, topic_concentration: float) -> Held:
+    def from_sample(cls, sample: Sample, most_clusters: float, topic_concentration: float) -> Held:
         """Recover the counts from the means and weights of a sample.
 
         ``most_clusters`` is the largest possible number of clusters, or infinity. ``topic_concentration`` only affects
@@ -120,7 +120,7 @@ def widened(sample: Sample, n_words: int, prior: np.ndarray, columns: np.ndarray
     words = sp.csr_matrix((words.data, words.indices, words.indptr), shape=(words.shape[0], n_words))
     natural = np.tile(prior, (sample.n_clusters, 1))
     natural[:, columns] = sample.natural
-    return replace(sample, topic_words=words, contexts=SparseRows.of(natural))
+    return replace(sample, topic_words=words, contexts=SparseRows.from_dense(natural))
 
 
 class AddedDocuments:
@@ -240,7 +240,7 @@ class AddedDocuments:
         s, vs = np.float32(sample.topic_word_prior), np.float32(sample.topic_word_prior * n_words)
         omega, concentrations = min(sample.document_concentration, _SHARED), self.held.concentrations
         constants = of_tokens.TopicConstants(omega, concentrations.table, concentrations.topic, s, vs)
-        rows = of_tokens.DocumentRows.of(self._content, assignments.document_start, assignments.cluster)
+        rows = of_tokens.DocumentRows.from_counts(self._content, assignments.document_start, assignments.cluster)
 
         def run(topics: of_tokens.SweptTopics, position: np.ndarray, stream: np.ndarray) -> int:
             weights = of_tokens._new_weights(topics, constants, s, 0.0)
@@ -360,6 +360,6 @@ class AddedDocuments:
             new_topic_weight=new / (total[:, 0] + new),
             topic_words=sp.csr_matrix(self._n_wm[:, : assignments.n_topics].T),
             topic_weights=assignments.topic_weights.copy(),
-            contexts=SparseRows.of(natural),
+            contexts=SparseRows.from_dense(natural),
             cluster=np.concatenate([old.cluster, assignments.cluster]).astype(np.int32),
         )

@@ -166,7 +166,9 @@ def draw_psi(key, first, last, cells, topics, topic, topic_word_prior, psi, sums
 def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -> CutTopics:
     """Split new topics off the remaining mass until less than ``SMALLEST_TOPIC`` is left."""
     smallest = smallest_atom(SMALLEST_TOPIC, eta)
-    new, remaining = split_remaining(assignments.remaining, PartitionLaw.of(eta), assignments.n_topics, smallest, rng)
+    new, remaining = split_remaining(
+        assignments.remaining, PartitionLaw.from_concentration(eta), assignments.n_topics, smallest, rng
+    )
     weights = np.concatenate([assignments.topic_weights, new])
     label = np.flatnonzero(weights > smallest).astype(np.int32)
     n_used = assignments.n_topics
@@ -548,7 +550,7 @@ def _move_documents(
     factors = _log_factors(measures, pool)
     natural = contexts.natural(assignments.cluster, measures.n_clusters)[active]
     parameters = contexts.draw_parameters(natural, rng)
-    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    documents = DocumentRows.from_counts(content, assignments.document_start, assignments.cluster)
     chosen = assignments.cluster.copy()
 
     def move(first: int, last: int) -> int:

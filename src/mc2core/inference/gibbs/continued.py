@@ -55,7 +55,7 @@ def with_documents(
     weights, remaining = old.assignments.topic_weights, old.assignments.remaining
     assignments = Assignments(cluster, topic, document_start(drawn), weights, remaining)
     assignments.count()
-    state = type(old).of(model, drawn, StackedContexts(corpus, model.cluster_contexts), assignments)
+    state = type(old).from_assignments(model, drawn, StackedContexts(corpus, model.cluster_contexts), assignments)
     state.concentrations, state.topic_word_prior = old.concentrations, old.topic_word_prior
     if isinstance(state, DocumentLevelState):
         tau = np.column_stack(

@@ -344,7 +344,7 @@ def contexts_of(contexts: StackedContexts) -> Contexts:
     statistics = contexts.statistics
     return Contexts(
         statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
-        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0], Vectors.of(contexts),
+        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0], Vectors.from_contexts(contexts),
     )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ class Gibbs(Engine):
                 seen, _ = start_topics(model, corpus, topics[0], rng)
             n_clusters = (model.n_clusters or clusters[0]) if model.has_clusters else None
             assignments = start_assignments(seen, contexts, n_clusters, topics[0], rng)
-            state = SharedState.of(model, corpus, contexts, assignments)
+            state = SharedState.from_assignments(model, corpus, contexts, assignments)
             state.draw_weights(seed, 0)
         state.log_joint = state.compute_log_joint()
         return state

@@ -472,7 +472,7 @@ def sweep_documents(
         The first token whose weights have no finite sum; -1 if there is none.
     """
     key, rows, inverse, tau, omega = sweep
-    documents = DocumentRows.of(corpus.content, start, cluster)
+    documents = DocumentRows.from_counts(corpus.content, start, cluster)
 
     def move(first: int, last: int) -> int:
         return _sweep_block(key, first, last, number, documents, rows, tau, omega, inverse, topic)
@@ -499,7 +499,7 @@ def instantiate(
     tau : (K, M' + 1) float64
         Proportions of these topics in each cluster; the last column is the remaining mass.
     """
-    law = PartitionLaw.of(concentrations.topic)
+    law = PartitionLaw.from_concentration(concentrations.topic)
     new, remaining = split_remaining(assignments.remaining, law, assignments.n_topics, smallest, rng)
     remaining += float(new[new <= smallest].sum())
     new = new[new > smallest]

@@ -161,7 +161,7 @@ def start_topics(
         from mc2core.inference.gibbs.observations import Observations
         from mc2core.inference.observed import quantised
 
-        topic = Observations.of(corpus, model.content).start(n_topics, rng)
+        topic = Observations.from_corpus(corpus, model.content).start(n_topics, rng)
         return quantised(corpus, topic), topic
     words = cluster_words(corpus, n_topics, rng)
     return corpus, np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
@@ -205,7 +205,7 @@ def start_chain(
         rng, (n_clusters, n_topics) = streams.generator(seed, "start", number), starts[number]
         seen, topic = begun[n_topics]
         assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic, directions)
-        state = DocumentLevelState.of(model, drawn, contexts, assignments)
+        state = DocumentLevelState.from_assignments(model, drawn, contexts, assignments)
         state.repeats = Repeats.first(known.content) if has_repeats else None
         if (fixed := model.n_clusters) and assignments.n_clusters > fixed:
             group = model.start_of("group") / fixed * assignments.n_clusters  # keeps alpha / N

@@ -134,7 +134,7 @@ class GibbsState(State):
     log_joint: float = 0.0
 
     @classmethod
-    def of(
+    def from_assignments(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
         """Return the state with the given assignments and the starting concentrations of the model."""
@@ -144,7 +144,7 @@ class GibbsState(State):
         if model.content is not None:
             from mc2core.inference.gibbs.observations import Observations
 
-            observations = Observations.of(corpus, model.content)
+            observations = Observations.from_corpus(corpus, model.content)
         roles = [*model.roles, WORDS, *([DOCUMENT] if model.document_level else [])]
         priors = {role: GammaPrior(*model.prior_of(role)) for role in roles if model.is_learnt(role)}
         given = model, assignments, concentrations, model.start_of(WORDS), corpus.content, contexts, observations
@@ -256,7 +256,7 @@ class GibbsState(State):
             topic_word_prior=self.topic_word_prior,
             topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
-            contexts=SparseRows.of(self.contexts.natural(assignments.cluster, assignments.n_clusters)),
+            contexts=SparseRows.from_dense(self.contexts.natural(assignments.cluster, assignments.n_clusters)),
             cluster=assignments.cluster.copy(),
             log_joint=self.log_joint,
             document_concentration=self.omega,
@@ -282,7 +282,7 @@ class GibbsState(State):
         weights = arrays["topic_weights"].astype(np.float64)
         assignments = Assignments(cluster, topic, document_start(corpus), weights, remaining)
         assignments.count()
-        state = cls.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+        state = cls.from_assignments(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
         state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
         state.log_joint = log_joint
         if WORDS in state.priors:
@@ -304,7 +304,7 @@ class SharedState(GibbsState):
     times: TokenTimes | None = None
 
     @classmethod
-    def of(
+    def from_assignments(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
         times = None
@@ -312,7 +312,7 @@ class SharedState(GibbsState):
             from mc2core.inference.gibbs.token_contexts import TokenTimes
 
             times = TokenTimes(corpus, model.contexts)
-        return super().of(model, corpus, contexts, assignments, times=times, **more)
+        return super().from_assignments(model, corpus, contexts, assignments, times=times, **more)
 
     @cached_property
     def cells(self) -> WordCells:
@@ -394,12 +394,14 @@ class DocumentLevelState(GibbsState):
     repeats: Repeats | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(
+    def from_assignments(
         cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
     ) -> Self:
         """Return the state with the given assignments. With ``repeats``, assignments and ``corpus`` contain draws."""
         nothing = {"proportions": np.zeros((0, 0)), "tables": np.zeros((0, 0), np.int32)}
-        state = super().of(model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more)
+        state = super().from_assignments(
+            model, corpus, contexts, assignments, omega=model.start_of(DOCUMENT), **nothing, **more
+        )
         state.start_proportions()
         return state
 

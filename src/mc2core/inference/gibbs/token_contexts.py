@@ -357,7 +357,7 @@ def sweep_timed_topics(
     sums of times are first recomputed from the assignments, so that rounding errors do not accumulate over sweeps.
     """
     content, columns = corpus.content, LANES * (assignments.n_topics // LANES + 1)
-    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    documents = DocumentRows.from_counts(content, assignments.document_start, assignments.cluster)
     n_km = extended(assignments.n_km, columns)
     n_wm = topics_of_words(content, assignments.topic, columns)
     eps, remaining = extended(assignments.topic_weights, columns), np.array([assignments.remaining])

@@ -503,7 +503,7 @@ class DocumentRows(NamedTuple):
     cluster: np.ndarray  # (J,) int32: cluster of each document
 
     @classmethod
-    def of(cls, content: sp.csr_matrix, start: np.ndarray, cluster: np.ndarray) -> DocumentRows:
+    def from_counts(cls, content: sp.csr_matrix, start: np.ndarray, cluster: np.ndarray) -> DocumentRows:
         """Return the rows of a corpus with the CSR counts ``content``."""
         return cls(content.indptr, content.indices, content.data, start, cluster)
 
@@ -617,7 +617,7 @@ def sweep_document_topics(
         Number of tokens of each word in each topic.
     """
     columns, topic = LANES * (assignments.n_topics // LANES + 1), assignments.topic
-    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    documents = DocumentRows.from_counts(content, assignments.document_start, assignments.cluster)
     n_wm = topics_of_words(content, topic, columns, pool)
     topics = topics_before(assignments, tau, n_wm, n_wm.sum(axis=0, dtype=np.int64))
     s, vs = np.float32(topic_word_prior), np.float32(topic_word_prior * content.shape[1])

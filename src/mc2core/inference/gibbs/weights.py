@@ -56,7 +56,7 @@ class PartitionLaw(NamedTuple):
     log_gamma_one: float  # ln G(1 + b)
 
     @classmethod
-    def of(cls, alpha: float, most: float = math.inf) -> PartitionLaw:
+    def from_concentration(cls, alpha: float, most: float = math.inf) -> PartitionLaw:
         """Return the parameters for the group concentration ``alpha`` and at most ``most`` clusters."""
         return cls(float(alpha), float(most), alpha / most, math.lgamma(1.0 + alpha / most))
 
@@ -92,7 +92,7 @@ class Concentrations:
     @property
     def partition(self) -> PartitionLaw:
         """Distribution of the partition of documents into clusters."""
-        return PartitionLaw.of(self.group, self.most_clusters)
+        return PartitionLaw.from_concentration(self.group, self.most_clusters)
 
 
 def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:

@@ -272,11 +272,11 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
     """Process the remaining documents of the current update, and write checkpoints to the file ``part``."""
     now, saved = stream.updates[-1], time.perf_counter()
     with stopping.flush() as stop, work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar:
-        for visit in stream.visits(corpus, now["documents"]):
-            now["batches"].append(visit.log_evidence / max(visit.tokens, 1))
+        for record in stream.fit_blocks(corpus, now["documents"]):
+            now["batches"].append(record.log_evidence / max(record.tokens, 1))
             for name in ("log_evidence", *_COUNTED):
-                now[name] += getattr(visit, name)
-            bar.advance(visit.documents, {"log likelihood per word": now["batches"][-1]})
+                now[name] += getattr(record, name)
+            bar.advance(record.documents, {"log likelihood per word": now["batches"][-1]})
             is_asked_to_stop = bool(stop)
             if is_asked_to_stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
                 stream.save(part)
@@ -413,7 +413,7 @@ def _add_documents(
     def add(number: int, _: int) -> Sample:
         sample = widened(posterior.samples[number], placed.n_words, contexts.prior, known_columns)
         seed = int(streams.key(about["seed"], "update", len(sample.cluster) + number) >> np.uint64(33))
-        chain = AddedDocuments(Held.of(sample, most, eta), placed, contexts, seed)
+        chain = AddedDocuments(Held.from_sample(sample, most, eta), placed, contexts, seed)
         for sweep in range(sweeps):
             chain.sweep(sweep)
         bar.advance()

@@ -28,7 +28,7 @@ class ConcentrationPriors:
     rate: np.ndarray
 
     @classmethod
-    def of(cls, model: MC2, n: int) -> ConcentrationPriors:
+    def from_model(cls, model: MC2, n: int) -> ConcentrationPriors:
         """Return the priors of the first ``n`` concentrations: all three with tables, only alpha without tables."""
         roles = ROLES[:n]
         priors = np.array([model.prior_of(role) for role in roles])

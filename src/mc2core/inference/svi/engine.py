@@ -289,7 +289,7 @@ class SVI(Engine):
                 n_batches = -(-corpus.n_documents // (batch_size * _PARTS))
                 ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
                 for rows in itertools.islice(ahead, n_batches):
-                    self.visit(corpus, state, rows, pool)
+                    self.fit_batch(corpus, state, rows, pool)
                 if state.n_visited < corpus.n_documents:
                     return None
                 self.end_epoch(state, pool)
@@ -303,7 +303,7 @@ class SVI(Engine):
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         settings = self.resolved(model, corpus.n_documents, corpus.n_tokens)
         contexts = StackedContexts(corpus, model.contexts)
-        observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
+        observed = None if model.content is None else ObservedTopics.from_corpus(corpus, model.content)
         return Globals.restore(model, settings, corpus.content.shape, contexts, arrays, observed)
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
@@ -332,7 +332,7 @@ class SVI(Engine):
             topic_word_prior=state.topic_word_prior,
             topic_weights=topic_weights,
             table_concentration=v,
-            contexts=SparseRows.of(state.natural[clusters]),
+            contexts=SparseRows.from_dense(state.natural[clusters]),
             cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
             document_concentration=state.document_concentration,
@@ -352,7 +352,7 @@ class SVI(Engine):
         n_clusters, max_topics = n_clusters or _CLUSTERS_OF_TABLES, max_topics or _TOPICS_OF_TABLES
         return RunSettings(n_clusters, self.max_tables, max_topics, size, self.global_step == "joint")
 
-    def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
+    def fit_batch(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
         """Update the state in place by the documents ``rows``, the next mini-batch of an epoch.
 
         Returns the sum of ln Z_j over these documents under the global parameters before the step, in nats.

@@ -149,7 +149,7 @@ class Globals(State):
     def __post_init__(self) -> None:
         model = self.model
         self.law = ClusterWeights(model.n_clusters, is_truncated=self.settings.n_tables is not None)
-        self.priors = ConcentrationPriors.of(model, self.proportions.n_concentrations)
+        self.priors = ConcentrationPriors.from_model(model, self.proportions.n_concentrations)
         self.s_prior = gamma_prior(model, WORDS)
 
     # -- checkpoints and copies ------------------------------------------------------------------------------------

@@ -264,7 +264,7 @@ class SampledDocuments:
     columns: np.ndarray | None = None
 
     @classmethod
-    def of(cls, corpus: Corpus, state: Globals, pool: Executor | None) -> Self:
+    def from_corpus(cls, corpus: Corpus, state: Globals, pool: Executor | None) -> Self:
         """Return all documents with full batches; with mini-batches, return an evenly spaced sample."""
         n, is_full = corpus.n_documents, state.settings.batch_size is None
         by_tokens = int(max(_MIN_SAMPLE, _MAX_TOKENS * n / max(corpus.n_tokens, 1)))
@@ -352,7 +352,7 @@ def merge_alike(corpus: Corpus, state: Globals, pool: Executor | None) -> float:
 
     Returns the bound in nats. With mini-batches, the bound is an estimate from a sample of the documents.
     """
-    documents = SampledDocuments.of(corpus, state, pool)
+    documents = SampledDocuments.from_corpus(corpus, state, pool)
     now = documents.with_omega(state)
     if len(state.n_m) > 1 and n_epochs(state) >= _EPOCHS_BEFORE_TOPICS:
         pairs = near_topics(state)

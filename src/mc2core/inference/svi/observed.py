@@ -45,9 +45,9 @@ class ObservedTopics:
     prior: np.ndarray
 
     @classmethod
-    def of(cls, corpus: Corpus, family: ContentFamily) -> Self:
+    def from_corpus(cls, corpus: Corpus, family: ContentFamily) -> Self:
         """Return the observations of ``corpus``. Raises ValueError if the family cannot emit an observation."""
-        observations = ObservedValues.of(corpus, family)
+        observations = ObservedValues.from_corpus(corpus, family)
         base = family.log_base_in(observations.values, observations.scale)
         return cls(observations, base, family.prior(family.n_parameters(observations.values.shape[1])))
 

@@ -234,7 +234,7 @@ class DocumentLevel:
     omega_prior: tuple[float, float] | None
 
     @classmethod
-    def of(cls, model: MC2, settings: RunSettings, n_documents: int) -> DocumentLevel:
+    def from_model(cls, model: MC2, settings: RunSettings, n_documents: int) -> DocumentLevel:
         """Return the initial parameters of the document level."""
         n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
         return cls(

@@ -75,7 +75,7 @@ def start(
     if corpus.n_documents > _SAMPLE:
         chosen = np.sort(rng.choice(corpus.n_documents, size=_SAMPLE, replace=False))
     seen, some = corpus.subset(chosen), contexts.take(chosen)
-    observed = None if model.content is None else ObservedTopics.of(corpus, model.content)
+    observed = None if model.content is None else ObservedTopics.from_corpus(corpus, model.content)
     if observed is not None:
         numbers = take_rows(corpus.content, chosen).indices
         where = assign_observations(seen, some, model, observed, numbers, settings, initialisation, rng, seed, threads)
@@ -103,7 +103,7 @@ def start(
         proportions, topic_words = _over_topics(assignments, order, scale, model), scale * assignments.topic_words
     else:
         proportions, topic_words = _over_tables(assignments, order, scale, model)
-    priors = ConcentrationPriors.of(model, proportions.n_concentrations)
+    priors = ConcentrationPriors.from_model(model, proportions.n_concentrations)
     state = Globals(
         model=model,
         settings=settings,
@@ -116,7 +116,7 @@ def start(
         topic_word_prior=model.start_of(WORDS),
         cluster=cluster,
         proportions=proportions,
-        documents=DocumentLevel.of(model, settings, corpus.n_documents) if model.document_level else None,
+        documents=DocumentLevel.from_model(model, settings, corpus.n_documents) if model.document_level else None,
         contexts=contexts,
         observed=observed,
     )

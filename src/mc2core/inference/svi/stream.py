@@ -86,7 +86,7 @@ class Fitted(Protocol):
         """Fitted documents, or the random sample of these documents that is saved with a fit by SVI."""
 
 
-class Visit(NamedTuple):
+class BlockRecord(NamedTuple):
     """Record of one block of a stream.
 
     documents, tokens : int
@@ -321,12 +321,12 @@ class Stream:
             If the words or contexts differ from those of the fit. The stream is then left unchanged. ValueError is also
             raised if a document has probability 0 in all clusters; the stream then includes the earlier blocks.
         """
-        for _ in self.visits(corpus):
+        for _ in self.fit_blocks(corpus):
             pass
         return self
 
-    def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
-        """Run :meth:`partial_fit` from document ``first`` on, and yield a :class:`Visit` after each block."""
+    def fit_blocks(self, corpus: Corpus, first: int = 0) -> Iterator[BlockRecord]:
+        """Run :meth:`partial_fit` from document ``first`` on, and yield a :class:`BlockRecord` after each block."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
         state, size = self._state, self.block
@@ -335,11 +335,11 @@ class Stream:
             with thread_budget(self.engine.threads) as pool:
                 for start in range(first, corpus.n_documents, size):
                     rows = np.arange(start, min(start + size, corpus.n_documents))
-                    yield self._visit(corpus, rows, pool)
+                    yield self._fit_block(corpus, rows, pool)
         finally:
             state.contexts = known
 
-    def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
+    def _fit_block(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> BlockRecord:
         """Process one block of documents and add them to the latest documents and to the reservoir."""
         state, self._posterior = self._state, None
         latest, kept = np.split(state.cluster, [self._n_latest])
@@ -349,7 +349,7 @@ class Stream:
         n_tokens, unmet = self._mass_of_new_names(corpus, rows)
         state.cluster = np.full(corpus.n_documents, -1, np.int32)
         try:
-            learn = self._learn if self.passes > 1 else self.engine.visit
+            learn = self._learn if self.passes > 1 else self.engine.fit_batch
             evidence = learn(corpus, state, rows, pool) + unmet
             own = state.cluster[rows]
             latest = np.append(latest, own)[-self.total_samples :]
@@ -369,7 +369,7 @@ class Stream:
             self._go_over_kept(_AGAIN * len(rows), pool)
         if state.n_visited >= self.total_samples:
             self.engine.end_epoch(state, pool)
-        return Visit(len(rows), n_tokens, evidence, in_small, *changes)
+        return BlockRecord(len(rows), n_tokens, evidence, in_small, *changes)
 
     def _mass_of_new_names(self, corpus: Corpus, rows: np.ndarray) -> tuple[int, float]:
         """Return the number of tokens of a block, and a correction of its log evidence for unseen names, in nats.

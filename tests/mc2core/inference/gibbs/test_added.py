@@ -30,7 +30,7 @@ def held(omega, most, b=math.inf):
     sample = Sample(
         cluster_weights=SIZES / 3, new_cluster_weight=0.1, topic_given_cluster=mass / total,
         new_topic_weight=np.full(2, 1e-9), topic_words=sp.csr_matrix(WORDS), topic_word_prior=S, topic_weights=EPS,
-        table_concentration=V, contexts=SparseRows.of(VALUES), cluster=np.array([0, 0, 1], np.int32),
+        table_concentration=V, contexts=SparseRows.from_dense(VALUES), cluster=np.array([0, 0, 1], np.int32),
         document_concentration=omega, burst_concentration=b,
     )  # fmt: skip
     return Held(sample, SIZES, TABLES, np.ascontiguousarray(WORDS.T), Concentrations(ALPHA, V, 1.0, most))

@@ -32,7 +32,7 @@ def state_of(corpus, cluster, omega=20.0):
     weights = np.full(TOPICS, 1.0 / (TOPICS + 1))
     assignments = Assignments(cluster.astype(np.int32), topic, document_start(corpus), weights, 1.0 / (TOPICS + 1))
     assignments.count()
-    state = DocumentLevelState.of(MC2(), corpus, StackedContexts(corpus, {}), assignments)
+    state = DocumentLevelState.from_assignments(MC2(), corpus, StackedContexts(corpus, {}), assignments)
     state.omega = omega
     return state
 

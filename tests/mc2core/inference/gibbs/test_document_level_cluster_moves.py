@@ -72,7 +72,7 @@ def test_sweep_given_tau_leaves_its_posterior_invariant(omega, n_clusters, famil
 
         def run(z=z):
             assignments = assignments_at(z, start)
-            law = PartitionLaw.of(1.3, n_clusters)
+            law = PartitionLaw.from_concentration(1.3, n_clusters)
             sweep_members(assignments, count_topics(assignments), omega * tau, contexts, law, np.uint64(0), None)
             return tuple(assignments.cluster.tolist())
 
@@ -89,7 +89,7 @@ def test_sweep_given_tau_does_not_depend_on_threads():
     one, three = assignments_of(corpus), assignments_of(corpus)
     contexts = StackedContexts(corpus, {})
     prior = 4.0 * np.random.default_rng(0).dirichlet(np.full(6, 0.7), 3)[:, :-1]
-    law, key = PartitionLaw.of(1.3), streams.key(0, "test")
+    law, key = PartitionLaw.from_concentration(1.3), streams.key(0, "test")
     sweep_members(one, count_topics(one), prior, contexts, law, key, None)
     with thread_budget(3) as pool:
         sweep_members(three, count_topics(three), prior, contexts, law, key, pool)

@@ -153,7 +153,7 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
     x = np.array([[0.5, 1.5, 0.01, 0.0], [2.0, 0.0, 0.3, 0.0], [0.4, 0.2, 0.0, 0.0]])
     rows = rows_of(x)
     sums, tau, words = np.array([3.0, 2.0, 0.5, 1.0]), np.array([[0.5, 0.2, 0.1, 0.15, 0.05]]), [0, 0, 1, 2]
-    documents = DocumentRows.of(corpus.content, np.array([0, 4]), np.zeros(1, np.int32))
+    documents = DocumentRows.from_counts(corpus.content, np.array([0, 4]), np.zeros(1, np.int32))
     monkeypatch.setattr(parallel, "weigh_gathered", compiled_weigh_gathered)
     monkeypatch.setattr(parallel, "find_equal", compiled_find_equal)
     monkeypatch.setattr(parallel, "_fetch_row", lambda *_: None)

@@ -148,7 +148,7 @@ def test_blocked_kernels_equal_their_plain_twins():
 
     key = streams.key(0, "test")
     expected = plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_active)
-    documents = DocumentRows.of(content, assignments.document_start, assignments.cluster)
+    documents = DocumentRows.from_counts(content, assignments.document_start, assignments.cluster)
     factors = blocked.LogFactors(log_prior, log_small, log_mass)
     cluster = assignments.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):

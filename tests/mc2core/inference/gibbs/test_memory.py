@@ -36,7 +36,7 @@ def allocated(corpus, threads):
         contexts, rng = StackedContexts(corpus, {}), streams.generator(0, "start")
         seen, topic = start_topics(model, corpus, N_TOPICS, rng)
         assignments = start_assignments(seen, contexts, N_CLUSTERS, N_TOPICS, rng, topic)
-        state = DocumentLevelState.of(model, corpus, contexts, assignments)
+        state = DocumentLevelState.from_assignments(model, corpus, contexts, assignments)
         with thread_budget(threads) as pool:
             split_and_merge_topics(
                 state.assignments, corpus.content, state.proportions, state.omega, state.concentrations, 0.01,

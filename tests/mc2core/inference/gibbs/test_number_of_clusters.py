@@ -24,7 +24,7 @@ from mc2core.models import MC2
 @pytest.mark.parametrize(("alpha", "n_clusters"), [(0.3, 2), (3.0, 3), (5.0, 7), (1.2, math.inf)])
 def test_partitions_have_the_probability_of_labelled_clusters(alpha, n_clusters):
     """Sums over all ways to number the clusters, pi integrated out; the Chinese restaurant without a bound."""
-    law, expected = PartitionLaw.of(alpha, n_clusters), dict.fromkeys(partitions(4), 0.0)
+    law, expected = PartitionLaw.from_concentration(alpha, n_clusters), dict.fromkeys(partitions(4), 0.0)
     if n_clusters < math.inf:
         for z in itertools.product(range(n_clusters), repeat=4):
             sizes = np.bincount(z, minlength=n_clusters)
@@ -41,7 +41,7 @@ def test_partitions_have_the_probability_of_labelled_clusters(alpha, n_clusters)
 
 def test_weights_of_the_blocked_move_are_dirichlet():
     """Two clusters in use of five, none small: their weights and the sorted ones of the rest against the Dirichlet."""
-    law, n_k, rng = PartitionLaw.of(4.0, 5), np.array([3, 1]), np.random.default_rng(0)
+    law, n_k, rng = PartitionLaw.from_concentration(4.0, 5), np.array([3, 1]), np.random.default_rng(0)
     drawn = [blocked.cut_clusters(n_k, law, rng)[0] for _ in range(4000)]
     assert max(map(len, drawn)) == 5
     found = np.array([[*pi[:2], *np.sort(np.append(pi[2:], [0.0] * (5 - len(pi))))] for pi in drawn])

@@ -194,7 +194,7 @@ def test_sweep_equals_its_plain_twin(family, has_level):
         key = streams.key(seed, "test")
         expected, eps, remaining, wider = plain_sweep(family, values, assignments, tau, omega, key)
         used, born = np.unique(expected), born + len(eps) - 5
-        found = Observations.of(corpus, family).sweep(assignments, tau, omega, CONCENTRATIONS, key)
+        found = Observations.from_corpus(corpus, family).sweep(assignments, tau, omega, CONCENTRATIONS, key)
         assert (before != expected).mean() > 0.1
         np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, expected))
         np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)

@@ -72,7 +72,7 @@ def test_splits_and_merges_have_the_exact_posterior(family, most, monkeypatch):
     exact = exact_of(**numbers)
     table = np.vstack([events(exact, 0, 6), log_ratios(exact, [exact_of(**wrong) for wrong in one_wrong(numbers)])])
     corpus = Corpus.from_observations(values, DOCUMENT, n_documents=4, kind=family.content_kind)
-    observations = Observations.of(corpus, family)
+    observations = Observations.from_corpus(corpus, family)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.arange(6, dtype=np.int32), start, np.full(6, 0.1), 0.4)
     state.count()
@@ -90,7 +90,7 @@ def test_observations_go_to_sides_by_their_densities(family, monkeypatch):
     """Any probability of a split that is the same both ways leaves the posterior: this one is compared by itself."""
     values, real, seen = VALUES[family.content_kind], observed_moves._allocate_sequentially, []
     corpus = Corpus.from_observations(values, np.zeros(6, int), kind=family.content_kind)
-    observations = Observations.of(corpus, family)
+    observations = Observations.from_corpus(corpus, family)
     rows, prior = (
         family.rows(observations.values, observations.scale),
         family.prior(family.n_parameters(values.shape[1])),
@@ -138,7 +138,7 @@ def test_a_split_weighs_as_much_as_the_merge_that_undoes_it_less(n_topics, monke
     monkeypatch.setattr(observed_moves.ObservedMoves, "propose", lambda one, *_: seen.append(one) or np.zeros(2, int))
     tau = np.random.default_rng(0).dirichlet(np.ones(n_topics + 1), 2)
     given = OMEGA, Concentrations(1.0, V, ETA), streams.key(0, "test"), 1
-    split_and_merge_observed_topics(state, Observations.of(corpus, family), tau, *given)
+    split_and_merge_observed_topics(state, Observations.from_corpus(corpus, family), tau, *given)
     assert seen[0].constants == (OMEGA, V, ETA, 0.0, 0.0)  # of the ratio, which a twin checks for topics of words
 
     def call(moves, name, item, uniforms, *given):
@@ -170,7 +170,7 @@ def test_no_topic_is_merged_with_an_empty_slot():
     family = DiagonalNormalGamma()
     corpus = Corpus.from_observations(VALUES["numbers"], DOCUMENT, n_documents=4)
     natural = np.tile(family.prior(family.n_parameters(2)), (3, 1))
-    moves = observed_moves.ObservedMoves(Observations.of(corpus, family), *[None] * 5, natural)
+    moves = observed_moves.ObservedMoves(Observations.from_corpus(corpus, family), *[None] * 5, natural)
     assert moves._weights(natural[0], 2.0, natural, np.array([2, 0, 1])).tolist() == [1.0, 0.0, 1.0]
 
 

@@ -220,7 +220,7 @@ def test_chains_are_compared_by_their_clusterings():
 
         def sample(self, corpus, state):
             two = {"topic_given_cluster": np.ones((2, 1)), "new_topic_weight": np.zeros(2)}
-            two |= {"cluster_weights": np.full(2, 0.5), "contexts": SparseRows.of(np.zeros((2, 0)))}
+            two |= {"cluster_weights": np.full(2, 0.5), "contexts": SparseRows.from_dense(np.zeros((2, 0)))}
             return dataclasses.replace(super().sample(corpus, state), **two)
 
     run = fit(**CALL, engine=Clusters(), chains=3)

@@ -90,7 +90,7 @@ def sample(**changes):
         "topic_word_prior": 0.1,
         "topic_weights": np.array([0.9, 0.05, 0.01]),
         "table_concentration": 1.0,
-        "contexts": SparseRows.of(np.array([[0.5, 0.5], [1.5, 2.5]])),
+        "contexts": SparseRows.from_dense(np.array([[0.5, 0.5], [1.5, 2.5]])),
         "cluster": np.array([0, 1, -1], dtype=np.int32),
         "log_joint": -3.0,
     }

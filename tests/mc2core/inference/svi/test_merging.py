@@ -98,7 +98,7 @@ class TestGains:
         """Token by token: words, tables, proportions and entropies before and after, shares of tokens being added."""
         for seed in range(3):
             corpus, _, state = small_state(seed, batch_size)
-            documents = SampledDocuments.of(corpus, state, None)
+            documents = SampledDocuments.from_corpus(corpus, state, None)
             words, visit, _ = documents.local_step(state)
             log_psi = dirichlet_logs(state)[1]
             n_topics = len(state.n_m)
@@ -137,7 +137,7 @@ class TestGains:
 
     def test_gains_of_clusters_are_log_marginals(self):
         corpus, _, state = small_state(3, **FIXED | {"group_concentration": 0.6})  # at 1 its logarithm is 0
-        documents = SampledDocuments.of(corpus, state, None)
+        documents = SampledDocuments.from_corpus(corpus, state, None)
         visit = documents.local_step(state).candidates
         pairs, gains = cluster_gains(state, visit, 1.0)
         assert len(pairs) == len(state.tau.n_km) * (len(state.tau.n_km) - 1) // 2
@@ -165,7 +165,7 @@ class TestUnions:
         corpus, truth, words, topics = simulated(20.0)
         one = svi(document_level=True, max_clusters=3, max_topics=6, document_concentration=20.0)
         state = at_truth(one, corpus, truth, words, topics)
-        documents = SampledDocuments.of(corpus, state, None)
+        documents = SampledDocuments.from_corpus(corpus, state, None)
         now = Proposal(state, documents.local_step(state).bound)
         for of_topics, size in ((True, 6), (False, 3)):
             for pair in np.argwhere(np.triu(np.ones((size, size)), 1)):

@@ -92,7 +92,7 @@ def expected_log_density(family, natural, x, scale):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_scores_are_expected_log_densities(family):
     corpus, rng = tiny(family), np.random.default_rng(0)
-    observed = ObservedTopics.of(corpus, family)
+    observed = ObservedTopics.from_corpus(corpus, family)
     sums, numbers = observed.sums(np.arange(6), rng.random((6, 3))), np.array([4, 0, 5])
     values, scale = observed.observations.values[numbers], observed.observations.scale
     known = [expected_log_density(family, one, values, scale) for one in observed.natural(sums)]
@@ -104,7 +104,7 @@ def test_the_natural_gradient_of_the_bound_vanishes_after_a_step(family):
     """The slope of sum_i gamma_i E ln p(x_i | psi) - KL by natural parameters is the Fisher information times the way
     to prior and statistics: central differences, and the information as the slope of E t(psi)."""
     corpus, rng = tiny(family), np.random.default_rng(1)
-    observed, shares = ObservedTopics.of(corpus, family), rng.random((6, 1))
+    observed, shares = ObservedTopics.from_corpus(corpus, family), rng.random((6, 1))
     goal = observed.sums(np.arange(6), shares)
     sums = observed.sums(np.arange(6), rng.random((6, 1)))
 
@@ -123,7 +123,7 @@ def test_the_natural_gradient_of_the_bound_vanishes_after_a_step(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gains_of_unions_are_those_of_marginal_likelihoods(family):
     corpus, topic = tiny(family), np.array([0, 0, 1, 1, 0, 2])
-    observed = ObservedTopics.of(corpus, family)
+    observed = ObservedTopics.from_corpus(corpus, family)
     sums = observed.sums_of(np.arange(6), topic, 3)
     np.testing.assert_allclose(observed.sizes(sums), [3, 2, 1])
     gain = observed.gains(sums, np.array([[1, 2]]))
@@ -134,7 +134,9 @@ def test_gains_of_unions_are_those_of_marginal_likelihoods(family):
 
 def test_statistics_that_are_the_same_number_have_the_same_sum(monkeypatch):
     family, rng = GaussWishart(), np.random.default_rng(0)
-    observed = ObservedTopics.of(Corpus.from_observations(rng.standard_normal((500, 3)), np.arange(500)), family)
+    observed = ObservedTopics.from_corpus(
+        Corpus.from_observations(rng.standard_normal((500, 3)), np.arange(500)), family
+    )
     rows = observed._statistics
     noise = 1.0 + 1e-12 * rng.standard_normal(len(observed.prior))  # as by products that add in another order
     monkeypatch.setattr(ObservedTopics, "_statistics", lambda self, numbers: rows(numbers) * noise)

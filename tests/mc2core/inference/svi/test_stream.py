@@ -200,7 +200,7 @@ def test_topics_are_born_of_documents_unlike_those_before(form):
     more = {"max_clusters": 3, "max_topics": 6 if form == "tables" else None, "batch_size": 20, "contexts": {}}
     done = fit(old, *pair(form, **more), iterations=5, seed=0, progress=False)
     one, several = (Stream(done, passes=passes) for passes in (1, 3))
-    born = sum(visit.topics_born for visit in several.visits(new[0]))
+    born = sum(record.topics_born for record in several.fit_blocks(new[0]))
     plain = one.partial_fit(new[0]).posterior.perplexity(new[1])
     assert (born > 0) == (form != "tables")
     assert several.posterior.perplexity(new[1]) < plain * (0.8 if form != "tables" else 1.0)
@@ -223,8 +223,8 @@ def test_a_new_word_costs_documents_the_mass_of_the_prior():
         placed = stream.grow(Corpus(content, names))
         assert stream._n_new(30)[1] > 0
         known = stream.posterior
-        (visit,) = stream.visits(placed)
-        return visit.log_evidence, known
+        (record,) = stream.fit_blocks(placed)
+        return record.log_evidence, known
 
     plain, _ = told(new, words)
     with_new, known = told(sp.hstack([new, of_new], format="csr"), [*words, "neu"])
@@ -402,8 +402,8 @@ class TestBirthsOfTopics:
         done, drawn, rng = self.begun()
         stream, evidence = Stream(done, total_samples=total_samples), []
         for _ in range(4):
-            (visit,) = stream.visits(drawn(rng.integers(0, 3, 40)))
-            evidence.append(visit.log_evidence / visit.tokens)
+            (record,) = stream.fit_blocks(drawn(rng.integers(0, 3, 40)))
+            evidence.append(record.log_evidence / record.tokens)
             assert len(stream._state.n_m) == 3
         assert evidence[-1] > evidence[0] - 0.02
 
@@ -411,8 +411,8 @@ class TestBirthsOfTopics:
     def test_a_new_one_is_born_alone(self, total_samples):
         done, drawn, rng = self.begun()
         stream = Stream(done, total_samples=total_samples)
-        (visit,) = stream.visits(drawn(np.where(rng.random(40) < 0.25, 3, rng.integers(0, 3, 40))))
-        assert visit.topics_born == 1
+        (record,) = stream.fit_blocks(drawn(np.where(rng.random(40) < 0.25, 3, rng.integers(0, 3, 40))))
+        assert record.topics_born == 1
         assert stream.posterior.word_given_topic[-1][36:].sum() > 0.9
 
     def test_words_are_those_of_a_topic_up_to_chance(self, monkeypatch):
@@ -470,9 +470,9 @@ class TestBirthsOfClusters:
     def test_a_new_subject_gets_one_of_its_own(self, tmp_path):
         done, drawn, rng = self.begun(1)
         stream = Stream(done)
-        (visit,) = stream.visits(drawn(np.where(rng.random(100) < 0.25, 3, rng.integers(0, 3, 100))))
-        assert (visit.clusters_born, visit.clusters_gone) == (1, 0)
-        assert visit.in_small >= 15  # it held none before
+        (record,) = stream.fit_blocks(drawn(np.where(rng.random(100) < 0.25, 3, rng.integers(0, 3, 100))))
+        assert (record.clusters_born, record.clusters_gone) == (1, 0)
+        assert record.in_small >= 15  # it held none before
         cluster, sizes = self.clusters(stream, drawn)
         assert len(set(cluster)) == 4
         assert sizes.min() >= 23
@@ -531,8 +531,8 @@ class TestBirthsOfClusters:
 
     def test_nothing_is_tried_where_no_group_may_part(self, monkeypatch):
         done, drawn, _ = self.begun(0)
-        tried, visit = [], births._tried
-        monkeypatch.setattr(births, "_tried", lambda *given: tried.append(given) or visit(*given))
+        tried, try_births = [], births._tried
+        monkeypatch.setattr(births, "_tried", lambda *given: tried.append(given) or try_births(*given))
         monkeypatch.setattr(births, "_MAX_LOSS", -np.inf)
         new = drawn(np.full(100, 3))
         stream = Stream(done).partial_fit(new)

@@ -78,7 +78,7 @@ class TableRows(NamedTuple):
     soft: np.ndarray
 
     @classmethod
-    def of(cls, table_topic: np.ndarray) -> TableRows:
+    def from_probabilities(cls, table_topic: np.ndarray) -> TableRows:
         """Return the distinct rows of the topic probabilities mu, (K, T, M)."""
         n_topics = table_topic.shape[-1]
         row = find_rows(table_topic.reshape(-1, n_topics))
@@ -135,7 +135,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     table_topic = topic_shares(state.proportions.table_topic)[1]
     log_table = expected_log_weights(state.proportions.table_sticks)
     log_topic = expected_log_weights(state.proportions.topic_sticks)
-    rows = TableRows.of(table_topic)
+    rows = TableRows.from_probabilities(table_topic)
     n_clusters, _, n_topics = table_topic.shape
     n_rows = n_topics + len(rows.soft)
     weight = np.zeros((n_rows, n_clusters))
@@ -315,7 +315,7 @@ def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarra
 
     ``table_topic`` (K, T, M) is mu, which may be newer than the topic probabilities in ``tables``.
     """
-    now, table = TableRows.of(table_topic), np.exp(tables.log_table)
+    now, table = TableRows.from_probabilities(table_topic), np.exp(tables.log_table)
     topic_words = np.empty((len(mass.ratio), table_topic.shape[2]))
 
     def work(first: int, last: int) -> None:
