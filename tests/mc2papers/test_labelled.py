@@ -225,7 +225,7 @@ def test_without_a_data_folder_the_target_is_left_out(checkout):
     assert planned[: planned.index("\ntotal")].count("\nfit_") == 20
 
 
-def test_rivals_of_icml2014_figure5_without_contexts_are_an_open_choice():
+def test_rivals_of_figure5_on_words_are_an_open_choice():
     """The paper does not say whether they use the tags."""
     best = {"purity": 0.9, "rand_index": 0.9, "f_score": 0.5}
     own = [fit("y", "MC2", solution(0.9, **best), seed=seed, contexts=["year"]) for seed in (0, 1)]
