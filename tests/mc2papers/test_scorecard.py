@@ -238,7 +238,8 @@ def test_pages_give_the_same_numbers_of_main_claims():
     assert f"We count {len(card)} main claims" in paper
     said = f"{good} were reproduced or are supported on other data, {bad} were not reproduced or are contradicted"
     assert said in paper
-    assert f"{count['reproduced under an open choice']} are reproduced under an open choice" in paper
+    open_choice = count[[one for one in count.index if one.endswith("under an open choice")]].sum()
+    assert f"{open_choice} are reproduced or supported under an open choice" in paper
     assert count["smaller than claimed"] == 1
     assert "one gain is smaller than claimed" in paper
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
