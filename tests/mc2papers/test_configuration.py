@@ -43,6 +43,16 @@ def whole_settings(run):
 
 
 class TestRowsOfThePapers:
+    def test_the_study_of_choices_has_a_length_of_its_own(self):
+        """Its rows with a length of their own keep it, and the rows of table 1 have the length of the dataset."""
+        study = config()["table1_sensitivity"] | {"length": {"iterations": 7, "burn_in": 3, "thin": 2}}
+        runs = experiments(config(table1_sensitivity=study), datasets=["nips"])
+        lengths = [
+            [runs[run]["fit"][name] for name in ("iterations", "burn_in", "thin")]
+            for run in ("nips-choice-v-1", "nips-choice-hdp", "nips-choice-80-sweeps", "nips-words")
+        ]
+        assert lengths == [[7, 3, 2], [7, 3, 2], [80, 40, 8], [60, 30, 3]]
+
     def test_configured_bags_keep_the_concentration_of_their_figures(self):
         contexts = config()["contexts"]
         for name in ("author", "title", "tag", "writer", "mesh", "product"):
