@@ -170,6 +170,8 @@ def test_choices_of_this_run_come_before_recorded_ones(monkeypatch):
     assert (row["verdict"], row["choices"]) == ("inconclusive", f"{ALONE} does not support the claim")
     (choices,) = card(claim(HDP, "inconclusive"))["choices"]
     assert choices == "under an open choice: v = 1; v = 2 (2 of 2 choices tried)"
+    (alone,) = card(claim(HDP, "inconclusive"), under("v = 1", "reproduced"))["choices"]
+    assert alone == "under an open choice: v = 1 (the only choice tried)"
 
 
 def with_run(monkeypatch, new, *old):

@@ -127,7 +127,8 @@ def _by_choice(row: Any, under_choice: pd.DataFrame) -> tuple[str, str]:
     names, size = choices["claim"].str.removesuffix(claim), choices["size"].iloc[0]
     suffix, is_supported = f"; {size}" if size != row["size"] else "", choices["verdict"].isin([*UNDER_CHOICE])
     if is_supported.any():
-        tried = f"{is_supported.sum()} of {counted(len(choices), 'choice')} tried"
+        several = f"{is_supported.sum()} of {len(choices)} choices tried"
+        tried = several if len(choices) > 1 else "the only choice tried"
         text = f"under an open choice: {'; '.join(names[is_supported])} ({tried}{suffix})"
         return UNDER_CHOICE[choices.loc[is_supported, "verdict"].iloc[0]], text
     is_one = len(choices) == 1
