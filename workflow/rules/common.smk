@@ -160,13 +160,18 @@ def warm_of(wildcards):
     return f"results/warm_kernels/{RUNS[wildcards.run]['fit']['engine']}.done"
 
 
-def snapshots_on(wildcards):
+def curves_on(wildcards):
     runs = [
         run
         for run in runs_of("uai2016_figure3")
         if RUNS[run]["dataset"] == wildcards.dataset
     ]
-    return expand("results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS)
+    return {
+        "snapshots": expand(
+            "results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS
+        ),
+        "fits": expand("results/fits/{run}/{seed}/posterior.npz", run=runs, seed=SEEDS),
+    }
 
 
 # experiments on the user's corpus; no table shows them, so each has an HTML report

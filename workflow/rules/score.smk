@@ -33,8 +33,8 @@ rule score:
 
 rule curves:
     input:
+        unpack(curves_on),
         corpus="results/corpora/{dataset}",
-        snapshots=snapshots_on,
     output:
         "results/curves/{dataset}.csv",
     log:

@@ -15,8 +15,10 @@ with job(snakemake.log[0], snakemake.threads):
     folder = Path(snakemake.input.corpus)
     about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
     curves = [
-        perplexity_curve(Posterior.load(path), test, snakemake.params.estimator).assign(run=Path(path).parts[-3])
-        for path in snakemake.input.snapshots
+        perplexity_curve(Posterior.load(path), Posterior.load(fit), test, snakemake.params.estimator).assign(
+            run=Path(path).parts[-3]
+        )
+        for path, fit in zip(snakemake.input.snapshots, snakemake.input.fits, strict=True)
     ]
     rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
     with storage.replacing(snakemake.output[0]) as stream:

@@ -30,11 +30,12 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
     return [0.0, *np.round(later, 6).tolist()]
 
 
-def perplexity_curve(snapshots: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
-    """Return one row per snapshot of a fit: method, seed, threads, iteration, seconds, perplexity and averaged.
+def perplexity_curve(snapshots: Posterior, fitted: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
+    """Return one row per snapshot of a fit: method, seed, threads, iteration, seconds, perplexity, averaged and samples.
 
-    ``averaged`` (only in the last row) is the perplexity of all snapshots in the second half of the run together. It
-    shows the gain of a sampler from averaging over samples. The seconds do not include scoring.
+    ``averaged`` is the perplexity of all samples of ``fitted``, the posterior of the same fit, together, and ``samples``
+    their number (both only in the last row). It shows the gain of a sampler from averaging. The seconds do not include
+    scoring.
     """
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])
@@ -42,10 +43,8 @@ def perplexity_curve(snapshots: Posterior, test: Corpus, estimator: str) -> pd.D
         method=method_of(about["engine"]["name"], about["engine"]), seed=about["seed"], threads=about["threads"]
     )
     rows["perplexity"] = [_of(snapshots, [sample]).perplexity(test, estimator) for sample in snapshots.samples]
-    late = rows["iteration"] > rows["iteration"].iloc[-1] / 2
-    kept = [sample for sample, is_late in zip(snapshots.samples, late, strict=True) if is_late]
-    rows["averaged"] = np.nan
-    rows.loc[rows.index[-1], "averaged"] = _of(snapshots, kept).perplexity(test, estimator)
+    rows[["averaged", "samples"]] = np.nan
+    rows.loc[rows.index[-1], ["averaged", "samples"]] = fitted.perplexity(test, estimator), len(fitted.samples)
     return rows
 
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from mc2papers.report import palette, style
+from mc2papers.report.captions import counted
 from mc2papers.report.claims import (
     GAIN,
     OURS,
@@ -41,8 +42,8 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    rows : one row per snapshot, with columns dataset, source, method, seed, threads, iteration, seconds, perplexity
-        and averaged
+    rows : one row per snapshot, with columns dataset, source, method, seed, threads, iteration, seconds, perplexity,
+        averaged and samples
     """
     grouped = rows.groupby(["dataset", "source", "method", "threads", "iteration"], sort=False)
     return grouped.agg(
@@ -51,6 +52,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         perplexity_least=("perplexity", "min"),
         perplexity_most=("perplexity", "max"),
         averaged=("averaged", "mean"),
+        samples=("samples", "max"),
         seeds=("seed", "nunique"),
     ).reset_index()
 
@@ -73,13 +75,15 @@ def draw(points: pd.DataFrame) -> Figure:
             ax.plot(seconds, line["perplexity"], label=method, color=colour, linestyle="-" if is_svi else "--")
             reach = line["perplexity_least"], line["perplexity_most"]
             ax.fill_between(seconds, *reach, color=colour, alpha=0.2, linewidth=0)
-            if is_svi:
+            if not is_svi:
+                ax.plot(seconds.iloc[-1], line["averaged"].iloc[-1], "D", color=colour)
+            else:
                 epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
                 ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour)
         late = here[here["iteration"] > 0]
         # poor states at the beginning may be outside the panel, but the last state of every method is inside
         last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
-        low, high = here["perplexity_least"].min(), max(late["perplexity_most"].quantile(0.9), last)
+        low, high = here[["perplexity_least", "averaged"]].min().min(), max(late["perplexity_most"].quantile(0.9), last)
         ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         top = ax.get_ylim()[1]
         for method, line in here.groupby("method"):
@@ -100,7 +104,7 @@ def draw(points: pd.DataFrame) -> Figure:
     handles, labels = panels[0].get_legend_handles_labels()
     n_seeds = points["seeds"].max()
     title = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    title += "; dots: the ends of SVI's epochs; triangles: the line continues above"
+    title += "; dots: the ends of SVI's epochs; diamonds: Gibbs' samples averaged; triangles: the line continues above"
     figure.legend(handles, labels, loc="outside upper center", ncols=3, handlelength=2.8, title=title, title_fontsize=8)
     return figure
 
@@ -121,8 +125,8 @@ def _leaves(line: pd.DataFrame, top: float) -> float | None:
 def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
     """Judge the claims on figure 3 of UAI16 by the curves of each seed, for SVI as printed and without tables.
 
-    Gibbs is the paper's collapsed sampler. Its level is the perplexity of the averaged states in the second half of the
-    run. Its time is the time at which a state first reaches the mean perplexity of these states.
+    Gibbs is the paper's collapsed sampler. Its level is the perplexity of all samples of its fit together. Its time is
+    the time at which a state first reaches the mean perplexity of the states in the second half of the run.
 
     The first claim is that the best state of SVI in the first epoch reaches the level of Gibbs. The second claim is
     that SVI needs a quarter of the time of Gibbs for this. The third claim is that SVI is faster by an order of
@@ -160,7 +164,7 @@ def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
         times = f"{form} reaches the level of Gibbs after {there.mean():.3g} s"
     if 0 < len(there) < len(seeds):
         times += f" in {len(there)} of {len(seeds)} seeds"
-    times += f", Gibbs first reaches the mean perplexity of its samples after {by_seed['gibbs'].mean():.3g} s"
+    times += f", Gibbs first reaches the mean perplexity of its later states after {by_seed['gibbs'].mean():.3g} s"
     sooner = by_seed["gibbs"] / by_seed["svi"]
     name = f"difference of perplexity, {form} minus Gibbs,"
     lead = difference(by_seed["epoch"], by_seed["level"], below=0, digits=1, name=name)
@@ -223,13 +227,14 @@ def _by_seed(here: pd.DataFrame, method: str) -> dict[Any, pd.DataFrame]:
 def _level(here: pd.DataFrame, method: str) -> str:
     """Return a phrase on the perplexities of a method.
 
-    An example is "Gibbs, blocked 2,990.0 at its start, 2,374.0 after 60 sweeps (2,322.0 averaged)".
+    An example is "Gibbs, blocked 2,990.0 at its start, 2,374.0 after 60 sweeps (2,322.0 averaged over 10 samples)".
     """
     lines = here[here["method"] == method]
     first, last = (lines[lines["iteration"] == end(lines["iteration"])] for end in (min, max))
     return (
         f"{method} {first['perplexity'].mean():,.1f} at its start, {last['perplexity'].mean():,.1f} after "
-        f"{last['iteration'].iloc[0]:g} sweeps ({last['averaged'].mean():,.1f} averaged)"
+        f"{last['iteration'].iloc[0]:g} sweeps ({last['averaged'].mean():,.1f} averaged over "
+        f"{counted(int(last['samples'].max()), 'sample')})"
     )
 
 
