@@ -105,7 +105,8 @@ def test_claims_of_figure_3(later, verdicts, when):
     assert {one.favours for one in judged} == {""}  # two ways to fit one model
     within = f"SVI {svi_within:,.1f} within one epoch, Gibbs 395.5; SVI 800.2 at its start; "
     assert judged[0].numbers.startswith(within)
-    assert "; Gibbs, collapsed 900.5 at its start, 400.5 after 40 sweeps (395.5 averaged over 3 samples): " in judged[0].said
+    level = "400.5 after 40 sweeps (395.5 averaged over 3 samples)"
+    assert f"; Gibbs, collapsed 900.5 at its start, {level}: " in judged[0].said
     reached = f"SVI {'reaches' if when else 'never reaches'} the level of Gibbs{' ' * bool(when)}{when}, "
     assert f"{reached}Gibbs first reaches the mean perplexity of its later states after 4 s" in judged[1].said
     points = figure.summarise(rows)
@@ -168,7 +169,8 @@ def test_curves_are_paired_by_seed():
         "(395.5 averaged over 3 samples): difference of perplexity, SVI minus Gibbs, -5.0 (95% -5.0 to -5.0, 2 seeds)"
     )
     assert second.said == (
-        "SVI reaches the level of Gibbs after 0.9 s, Gibbs first reaches the mean perplexity of its later states after 4 s: "
+        "SVI reaches the level of Gibbs after 0.9 s, "
+        "Gibbs first reaches the mean perplexity of its later states after 4 s: "
         "time of Gibbs divided by time of SVI 4.4 (95% 4.4 to 4.4, 2 seeds)"
     )
 

@@ -31,11 +31,11 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
 
 
 def perplexity_curve(snapshots: Posterior, fitted: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
-    """Return one row per snapshot of a fit: method, seed, threads, iteration, seconds, perplexity, averaged and samples.
+    """Return one row per snapshot of a fit, with its method, seed, threads, iteration, seconds and perplexity.
 
-    ``averaged`` is the perplexity of all samples of ``fitted``, the posterior of the same fit, together, and ``samples``
-    their number (both only in the last row). It shows the gain of a sampler from averaging. The seconds do not include
-    scoring.
+    The last row also has ``samples``, the number of samples of ``fitted``, which is the posterior of the same fit, and
+    ``averaged``, the perplexity of all of them together. It shows the gain of a sampler from averaging. The seconds do
+    not include scoring.
     """
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])
