@@ -267,7 +267,7 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
     kinds = {"target": "nips2012_table1", "dataset": "simulated articles", "data": "simulated (mixture)"}
     table = card(
         claim(NPTOT, "not run"),
-        claim(HDP, "not reproduced", numbers="MC2 4, HDP 3; more"),
+        claim(HDP, "not reproduced", numbers="MC2 (one seed) 4, HDP (several K) 3; more"),
         claim(fast.replace("*", ""), "supported", numbers="13.6 times") | kinds,
     )
     runs = [("nips-words", 3.0), ("nips-words", 5.0), ("nips-hdp", 2.0), ("nips-document-level", 1001.4)]
@@ -275,7 +275,7 @@ def test_the_readme_has_an_entry_per_paper_best_first(nothing_recorded):
     level, fastex, mc2 = " ".join("\n".join(scorecard.found(table, real)).split()).split("- **")[1:]
     assert fastex.startswith("[NIPS 2012: FastEx](docs/papers/results.md#nips-2012)**, 1 main claim: 1 supported.")
     assert "2 main claims: 1 not reproduced, 1 not run. Not reproduced: MC2 without contexts" in mc2
-    assert "Published: perplexity 1,583.2, HDP 1,922.1. Ours: MC2 4, HDP 3 (NIPS, real)." in mc2
+    assert "Published: perplexity 1,583.2, HDP 1,922.1. Ours: MC2 4, HDP (several K) 3 (NIPS, real)." in mc2
     assert "4 for MC2, 2 for the HDP, 1,001 for our document level." in level
     again = pd.concat([real, pd.DataFrame({"run": ["nips-repeats"], "perplexity": [7.0]})])
     assert ", 7 for repeated words too (200 sweeps)." in " ".join(" ".join(scorecard.found(table, again)).split())

@@ -189,12 +189,13 @@ def once(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shorten(row: Any) -> str:
-    """Return our numbers in short form, without parentheses and text after a semicolon.
+    """Return our numbers in short form, without text after a semicolon and parentheses, except how K is set.
 
     Text before a colon, such as the method that is judged instead of the paper's method, follows the numbers. If there
     are no numbers, the result is the number that decides.
     """
-    method, _, numbers = re.sub(r" \([^)]*\)", "", str(row["numbers"])).partition(";")[0].rpartition(": ")
+    short = re.sub(r" \((?!several K|K given)[^)]*\)", "", str(row["numbers"]))
+    method, _, numbers = short.partition(";")[0].rpartition(": ")
     return "; ".join(filter(None, (numbers, method))) or re.sub(r" \(.*\)$", "", str(row["reason"])).partition(": ")[0]
 
 
