@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E40
 
 from mc2core.base.checks import choice  # noqa: E402
 from mc2core.corpus import Corpus  # noqa: E402
+from mc2core.corpus.checks import widened  # noqa: E402
 from mc2core.inference.base import Engine  # noqa: E402
 from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
@@ -241,7 +242,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def _counts(self, X: Any, reset: bool) -> Any:
         """Return X after the checks of scikit-learn; Corpus rejects values that are not whole numbers."""
-        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
+        X = validate_data(self, widened(X), accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
         return sp.csr_matrix(X) if sp.issparse(X) else X
 
     def __sklearn_tags__(self) -> Any:

@@ -200,9 +200,11 @@ def run(options: argparse.Namespace) -> None:
     corpus, or if the input is damaged.
     """
     from mc2core.base import storage
-    from mc2core.corpus.files import CORPUS_FILES
+    from mc2core.corpus.files import CORPUS_FILES, META
 
-    storage.refuse_foreign(options.out, CORPUS_FILES)
+    storage.refuse_foreign(options.out, CORPUS_FILES, META)
+    if options.input.resolve().is_relative_to(options.out.resolve()):
+        raise ValueError(f"{options.input} is in --out {options.out}, which is replaced; name another folder")
     if options.append and options.overwrite:
         raise ValueError("--append and --overwrite exclude each other; give one of them")
     if options.append and options.like:
@@ -214,7 +216,7 @@ def run(options: argparse.Namespace) -> None:
     if options.new_columns is not None and not (options.append or options.like):
         raise ValueError("--new-columns needs --append or --like")
     with storage.exclusive_lock(options.out, "another import"):  # what it finds there stays until this one ends
-        if not (options.append or options.overwrite) and (options.out / "corpus.json").exists():
+        if not (options.append or options.overwrite) and (options.out / META).exists():
             raise ValueError(
                 f"--out {options.out} holds a corpus{_size(options.out)}; --overwrite replaces it, --append adds to it"
             )
@@ -234,7 +236,7 @@ def _import(options: argparse.Namespace) -> None:
     from mc2core.corpus.building.encoder import encode
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.embeddings import projection_of
-    from mc2core.corpus.files import CORPUS_FILES
+    from mc2core.corpus.files import CORPUS_FILES, META
     from mc2core.corpus.readers.reading import BIBLIOGRAPHY, LAYOUT, notes_of, read_own
     from mc2core.corpus.subsets import has_known_id
     from mc2core.explore.texts import texts_of
@@ -262,7 +264,7 @@ def _import(options: argparse.Namespace) -> None:
         new = [f"{counted(corpus.n_documents, 'documents')}: {options.input.name}", *new]
         assert isinstance(like, Corpus)
         corpus, source = _append_corpus(like, corpus, options.input)
-    with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as folder:
+    with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES, META) as folder:
         corpus.save(folder)
         facts = options.out.name, source, corpus, dropped
         datasheet.write(folder / "datasheet.md", *facts, notes=notes_of(corpus), new=new)

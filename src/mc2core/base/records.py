@@ -478,14 +478,13 @@ def _excel_rows(path: Path) -> Iterator[Row]:
 def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
     """Return the positions of ``columns`` in a header.
 
-    Raises ValueError if the header is empty, if a name occurs twice, or if a column is missing.
+    Raises ValueError if the header is empty, or if a column is missing or occurs twice.
     """
     if not header:
         raise ValueError(f"{path} is empty; its first line must name the columns")
-    for i, name in enumerate(header):
-        if name in header[:i]:
-            raise ValueError(f"{path} has the column {name!r} twice")
     for column in columns:
+        if header.count(column) > 1:
+            raise ValueError(f"{path} has the column {column!r} twice")
         if column not in header:
             hint = did_you_mean(column, header)
             raise ValueError(f"{path} has no column {column!r}{hint} (columns: {', '.join(header)[:200]!r})")

@@ -59,9 +59,10 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     """Open a temporary file next to ``path``. On success, the file is synchronised to disk and renamed to ``path``.
 
     A reader therefore sees the old file or the complete new file. After an error, the old file is kept. Temporary files
-    are locked while their process runs. The files of killed processes are removed when ``path`` is next written.
+    are locked while their process runs. The files of killed processes are removed when ``path`` is next written. If
+    ``path`` is a symbolic link, its target is replaced.
     """
-    path = Path(path)
+    path = _followed(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     with naming(path):
@@ -79,11 +80,17 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
         temporary.unlink(missing_ok=True)
 
 
-def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
+def _followed(path: str | os.PathLike[str]) -> Path:
+    """Return the target of a symbolic link, which may not exist; other paths are returned as they are."""
+    return Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
+
+
+def refuse_foreign(path: str | os.PathLike[str], known: str, marker: str = "") -> None:
     """Raise ValueError if ``path`` must not be replaced by a new folder.
 
-    This is the case if ``path`` is not a folder, is or contains the current folder, or contains an unknown entry.
-    ``known`` is a regular expression of the relative paths of known entries.
+    This is the case if ``path`` is not a folder, is or contains the current folder, contains an unknown entry, or
+    contains entries but not the file ``marker``, which every output has. ``known`` is a regular expression of the
+    relative paths of known entries.
     """
     path = Path(path)
     if Path.cwd().is_relative_to(path.resolve()):
@@ -106,17 +113,23 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
                 f"{path} holds {entry.relative_to(path)}, which is not part of this output; "
                 "the folder will not be replaced"
             )
+    if marker and entries and path / marker not in entries:
+        raise ValueError(
+            f"{path} holds {entries[0].relative_to(path)}, but not {marker}, so it is no earlier output; "
+            "the folder will not be replaced"
+        )
 
 
 @contextlib.contextmanager
-def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterator[Path]:
+def replacing_folder(path: str | os.PathLike[str], known: str = ".*", marker: str = "") -> Iterator[Path]:
     """Yield a new folder that replaces ``path`` on success. After an error, the old folder is kept.
 
     Files of killed processes are removed as in :func:`replacing`. Raises ValueError if ``path`` contains entries other
-    than ``known`` (:func:`refuse_foreign`).
+    than ``known``, or entries without ``marker`` (:func:`refuse_foreign`). If ``path`` is a symbolic link, its target
+    is replaced.
     """
-    path = Path(path)
-    refuse_foreign(path, known)
+    refuse_foreign(path, known, marker)
+    path = _followed(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     with naming(path):

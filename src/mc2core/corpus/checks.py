@@ -56,6 +56,12 @@ def placeholders(n_words: int) -> list[str]:
     return [f"w{word}" for word in range(n_words)]
 
 
+def widened(matrix: Any) -> Any:
+    """Return a sparse matrix of integers as int64 if its conversion to CSR adds entries, which would overflow."""
+    adds = sp.issparse(matrix) and matrix.format not in ("csr", "csc") and matrix.dtype.kind in "iub"
+    return matrix.astype(np.int64) if adds else matrix
+
+
 def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
     """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
 
@@ -69,7 +75,7 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
                 f"{name} must be a two-dimensional matrix of counts, not {array.ndim}-dimensional {array.dtype}"
             )
         matrix = array
-    counts = sp.csr_matrix(matrix)
+    counts = sp.csr_matrix(widened(matrix))
     if rows is not None and counts.shape[0] != rows:
         size = counted(counts.shape[0], "rows")
         raise ValueError(f"{name} has {size}, but the corpus has {counted(rows, 'documents')}")

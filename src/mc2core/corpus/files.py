@@ -37,7 +37,8 @@ CORPUS_FILES = (
     r"corpus\.json|index\.csv|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
     r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
-_META = "corpus.json"
+#: name of the file that every folder of a corpus has
+META = "corpus.json"
 _LOADS = 3  # number of attempts to load a folder that another process replaces meanwhile
 _CHUNK = 1 << 18  # number of entries that are checked together, which stay in the processor's cache
 _LARGEST = 2**31 - 1
@@ -80,7 +81,7 @@ def save(folder: str | os.PathLike[str], corpus: Corpus) -> None:
     names = {f"context.{name}.names": column for name, column in corpus.context_names.items()}
     arrays = {"content": content, "observations": corpus.observations, "labels": labels}
     arrays |= {f"context.{name}": context for name, context in contexts.items()}
-    with storage.replacing_folder(folder, CORPUS_FILES) as new:
+    with storage.replacing_folder(folder, CORPUS_FILES, META) as new:
         for name, array in arrays.items():
             if array is not None:
                 save_context(new, name, array)
@@ -240,11 +241,11 @@ def load_observations(folder: Path, content: sp.csr_matrix, described: Any) -> t
     Raises ValueError if a value is not of this kind, or if ``content`` does not have one column per observation.
     """
     if not isinstance(described, dict) or described.keys() != {"kind", "length"}:
-        raise ValueError(f"{folder}/{_META}: observations must have the keys kind and length; found {described!r}")
+        raise ValueError(f"{folder}/{META}: observations must have the keys kind and length; found {described!r}")
     n, kind, length = content.shape[1], choice("kind", described["kind"], CONTENT_KINDS), described["length"]
     values = load_context(folder, "observations", n, length)
     if np.ndim(values) != 2 or np.isnan(values).any():
-        raise ValueError(f"{folder}/observations.npy holds NaN, or {_META} gives its rows the length {length}")
+        raise ValueError(f"{folder}/observations.npy holds NaN, or {META} gives its rows the length {length}")
     if content.nnz != n or (content.indices != np.arange(n)).any() or content.data.max(initial=1) > 1:
         raise ValueError(f"{folder}: the content does not count each of {n} observations once, document by document")
     check_kind_of_values(values, kind)
@@ -351,7 +352,8 @@ def read_index(folder: Path, rows: int, dtype: Any, name: Any) -> Any:
 
     path, is_date = folder / "index.csv", str(dtype).startswith("datetime64")
     try:
-        column = pd.read_csv(path, dtype=str if is_date or dtype == "object" else dtype, keep_default_na=False)["index"]
+        kind, missing = str if is_date or dtype == "object" else dtype, [""] if str(dtype).startswith("float") else None
+        column = pd.read_csv(path, dtype=kind, keep_default_na=False, na_values=missing)["index"]
         index = pd.Index(pd.to_datetime(column).astype(dtype) if is_date else column).rename(name)
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is missing or damaged: {error}") from error
@@ -395,7 +397,7 @@ def write_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     """Write corpus.json with ``meta``, the SHA-256 of each file in the folder, and a checksum of both."""
     files = {file.name: storage.digest_file(file) for file in sorted(folder.iterdir()) if file.is_file()}
     signed = {**meta, "files": files}
-    storage.write_json(folder / _META, signed | {"checksum": storage.digest_value(signed)})
+    storage.write_json(folder / META, signed | {"checksum": storage.digest_value(signed)})
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -403,13 +405,13 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
     The fields "files" and "checksum" may be absent, because older corpora do not have them.
     """
-    if not (folder / _META).is_file():
+    if not (folder / META).is_file():
         raise ValueError(f"{folder} holds no corpus: {_no_corpus(folder)}")
-    meta = storage.read_json(folder / _META)
+    meta = storage.read_json(folder / META)
     try:
         storage.check_format(meta.get("format") if isinstance(meta, dict) else None, FORMAT)
     except ValueError as error:
-        raise ValueError(f"{folder}/{_META} cannot be read: {error}") from None
+        raise ValueError(f"{folder}/{META} cannot be read: {error}") from None
     try:
         rows, columns = meta["shape"]
         if not all(isinstance(size, int) and 0 <= size <= _LARGEST for size in (rows, columns)):
@@ -427,14 +429,14 @@ def read_meta(folder: Path) -> dict[str, Any]:
         if not (meta["labels"] is None or meta["labels"] == "one" or isinstance(meta["labels"], list)):
             raise ValueError(f"the labels are {meta['labels']!r}")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder}/{_META} lacks a field or holds a wrong one: {error}") from error
+        raise ValueError(f"{folder}/{META} lacks a field or holds a wrong one: {error}") from error
     return meta
 
 
 def _is_in_place(folder: Path, meta: Mapping[str, Any]) -> bool:
     """Return whether corpus.json has not changed since it was read as ``meta``."""
     try:
-        return bool(storage.read_json(folder / _META) == meta)
+        return bool(storage.read_json(folder / META) == meta)
     except (OSError, ValueError):
         return False
 
@@ -444,7 +446,7 @@ def _no_corpus(folder: Path) -> str:
     if folder.is_file():
         return "it is a file; mc2 import makes the folder of a corpus of documents"
     is_fit = (folder / "posterior.npz").is_file()
-    return f"{_META} is missing" + ("; it is the folder of a fit" if is_fit else "")
+    return f"{META} is missing" + ("; it is the folder of a fit" if is_fit else "")
 
 
 def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
@@ -452,11 +454,11 @@ def check_meta(folder: Path, meta: Mapping[str, Any], n_tokens: int) -> None:
     recorded = meta.get("n_tokens", n_tokens)
     if recorded != n_tokens:
         tokens = counted(n_tokens, "tokens")
-        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {_META} says {recorded}")
+        raise ValueError(f"{folder} was changed after it was saved: it has {tokens}, but {META} says {recorded}")
     signed = {name: value for name, value in meta.items() if name != "checksum"}
     is_signed = "checksum" in meta or "files" in meta
     if is_signed and meta.get("checksum") != storage.digest_value(signed):
-        raise ValueError(f"{folder}/{_META} was changed after it was saved: its checksum differs")
+        raise ValueError(f"{folder}/{META} was changed after it was saved: its checksum differs")
 
 
 def check_files(folder: Path, meta: Mapping[str, Any]) -> None:

@@ -6,7 +6,6 @@ import html
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from mc2core.base import extras, storage
@@ -29,6 +28,7 @@ DESCRIBED_FILES = (
     r"|\.snakemake_timestamp"
 )
 """Pattern of the names of files that this module and Snakemake write. A folder with other files is not replaced."""
+_MARKER = "summary.md"  # every report has this file
 
 
 DEFAULT_TITLE = "Clusters and topics"
@@ -55,7 +55,7 @@ class Report:
         If ``forms`` contains "latex" or "html", the tables of clusters and topics are also written in these formats for
         papers (:func:`mc2core.explore.tables.for_paper`). Raises ValueError if the folder contains other files.
         """
-        with work("writing tables and HTML report"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
+        with work("writing tables and HTML report"), storage.replacing_folder(folder, DESCRIBED_FILES, _MARKER) as new:
             write_tables(new, self.tables, forms)
             for name, text in self.files.items():
                 with storage.replacing(new / name) as stream:
@@ -148,6 +148,6 @@ def describe(
     arguments and errors are those of :func:`report`. An existing report in the folder is replaced. Raises ValueError if
     the folder contains other files.
     """
-    storage.refuse_foreign(folder, DESCRIBED_FILES)
+    storage.refuse_foreign(folder, DESCRIBED_FILES, _MARKER)
     with showing(progress):
         report(posterior, corpus, *settings, **more).save(folder, forms)

@@ -69,8 +69,9 @@ def _number(description: Description) -> list[str]:
     posterior, size = description.posterior, description.recommended
     if description.without_clusters:
         return []
-    if posterior.provenance.get("model", {}).get("n_clusters") is not None:
-        return [f"The number of clusters, {size}, was set by the user."]
+    if (chosen := posterior.provenance.get("model", {}).get("n_clusters")) is not None:
+        text, less = f"The number of clusters, {chosen}, was set by the user.", "have no documents or were merged."
+        return [text if size == chosen else f"{text} The program reports {size} of them; the others {less}"]
     if description.no_groups:
         return ["The program found no groups that are clear enough to report."]
     text = f"The number of clusters, {size}, is a recommendation; other numbers are possible."

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from mc2core.base import extras
+from mc2core.base import extras, storage
 from mc2core.explore.fit import Fit
 from mc2core.posterior import consensus
 
@@ -58,7 +58,7 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ValueError
-        If no function of this module drew into the axes.
+        If no function of this module drew into the axes, or if the CSV exists, but not the picture.
 
     Examples
     --------
@@ -71,9 +71,13 @@ def save(ax: Axes, path: str | os.PathLike[str]) -> None:
 
     if ax not in _NUMBERS:
         raise ValueError("no function of mc2core.plots drew into these axes")
+    numbers, table = _NUMBERS[ax].to_csv(index=False, float_format="%.6g"), Path(path).with_suffix(".csv")
+    if table.exists() and not Path(path).exists():
+        raise ValueError(f"{table} exists, and the numbers of the picture would replace it; name another file")
     with rc_context({"pdf.fonttype": 42}):  # text that journals can embed
         ax.figure.savefig(path, bbox_inches="tight")  # type: ignore[union-attr]
-    _NUMBERS[ax].to_csv(Path(path).with_suffix(".csv"), index=False, float_format="%.6g")
+    with storage.replacing(table) as stream:
+        stream.write(numbers)
 
 
 def topics_over_time(

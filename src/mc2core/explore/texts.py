@@ -17,6 +17,7 @@ from mc2core.base.checks import counted
 from mc2core.base.records import rows_or_faults
 from mc2core.corpus import Corpus
 from mc2core.corpus.alignment import files_of
+from mc2core.corpus.building.cells import is_null
 from mc2core.corpus.readers import bibliography
 
 LONGEST = 20_000
@@ -41,7 +42,7 @@ def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> l
     ``texts`` is neither a column nor a file, or if the documents differ.
     """
     if not isinstance(texts, str | os.PathLike):
-        cells = [str(one) for one in texts]
+        cells = ["" if is_null(one) else str(one) for one in texts]
     elif str(texts) in corpus.documents:
         column = corpus.documents[str(texts)]
         return column.astype(object).where(column.notna(), "").astype(str).tolist()
@@ -66,7 +67,7 @@ def _of_file(corpus: Corpus, path: Path) -> list[str]:
     lines = bibliography.read(path).cells(path, columns) if is_bibliography else rows_or_faults(path, columns)
     rows = [row for _, row in lines if isinstance(row, list)]
     if by_id:
-        text_of = {str(row[1]).strip(): str(row[0] or "") for row in rows}
+        text_of = {" ".join(str(row[1]).split()): str(row[0] or "") for row in rows}
         keys = corpus.documents[key].astype(str)
         if missing := [one for one in keys if one not in text_of]:
             raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")

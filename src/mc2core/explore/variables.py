@@ -121,8 +121,9 @@ def own_unit(corpus: Corpus, name: str) -> np.ndarray:
     unit = corpus.units.get(name)
     if unit is None:
         return np.asarray(corpus.contexts[name])
-    # rounding restores whole numbers, which standardisation and its inverse change slightly
-    return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], 9)
+    # twelve digits restore whole numbers, which standardisation and its inverse change slightly
+    decimals = 12 - int(np.ceil(np.log10(max(abs(unit[0]), unit[1]))))
+    return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], min(decimals, 300))
 
 
 def label_names(corpus: Corpus) -> list[str]:

@@ -291,6 +291,8 @@ def check_names(names: Names, most: Mapping[str, int]) -> None:
         if kind not in most:
             raise ValueError(f"{kind!r} cannot have names; only these can: {', '.join(NAMED)}")
         for number, name in part.items():
+            if not isinstance(number, int | np.integer):
+                raise ValueError(f"a name is given to {kind} {number!r}, which is not a whole number")
             if not 1 <= number <= most[kind]:
                 raise ValueError(f"a name is given to {kind} {number}, but there are {most[kind]}")
             if not isinstance(name, str) or not name.strip():

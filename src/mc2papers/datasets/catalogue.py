@@ -245,7 +245,7 @@ def prepare(
         reader or simulator for the source, or if the reader finds an error.
     """
     dataset = _dataset(name)
-    storage.refuse_foreign(folder, DATASET_FILES)
+    storage.refuse_foreign(folder, DATASET_FILES, "source.json")
     if source not in SOURCES:
         raise ValueError(f"source of dataset {name!r} is {source!r}; it must be one of {', '.join(SOURCES)}")
     paths = {role: [Path(file) for file in listed] for role, listed in (files or {}).items()}
@@ -284,7 +284,7 @@ def prepare(
         "contexts": sorted(whole.contexts),
         "files": names,
     }
-    with storage.replacing_folder(folder, DATASET_FILES) as new:
+    with storage.replacing_folder(folder, DATASET_FILES, "source.json") as new:
         train.save(new / "train")
         if test is not None:
             test.save(new / "test")

@@ -36,6 +36,21 @@ def files_of(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.parametrize("kind", ["there", "dangling"])
+def test_the_target_of_a_link_is_replaced(tmp_path, kind):
+    for name in ("file", "folder"):
+        (tmp_path / f"link to {name}").symlink_to(name)
+    if kind == "there":
+        (tmp_path / "file").write_text("old")
+        (tmp_path / "folder").mkdir()
+    with storage.replacing(tmp_path / "link to file") as stream:
+        stream.write("new")
+    with storage.replacing_folder(tmp_path / "link to folder") as folder:
+        (folder / "one").write_text("new")
+    assert (tmp_path / "file").read_text() == (tmp_path / "folder/one").read_text() == "new"
+    assert all((tmp_path / f"link to {name}").is_symlink() for name in ("file", "folder"))
+
+
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 from mc2core.base import storage

@@ -241,3 +241,9 @@ def test_what_there_is_one_of_is_said_in_the_singular():
     assert (counted(1, "entries"), counted(2, "entries")) == ("1 entry", "2 entries")
     with pytest.raises(ValueError, match=r"documents has 2 rows, but the corpus has 1 document$"):
         Corpus([[1]], documents=pd.DataFrame({"n": [1, 2]}))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32])
+def test_repeated_entries_are_added_without_overflow(dtype):
+    matrix = sp.coo_matrix((np.array([100, 100, 100], dtype), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
+    assert Corpus(matrix).content.toarray().tolist() == [[0, 300], [0, 0]]

@@ -24,6 +24,11 @@ def frame_of(index=None):
     return frame.sample(frac=1.0, random_state=5)
 
 
+def test_an_index_of_numbers_may_have_gaps(tmp_path):
+    Corpus.from_texts(pd.Series(["red lake", "sea"], index=[0.5, np.nan])).save(tmp_path / "own")
+    np.testing.assert_array_equal(Corpus.load(tmp_path / "own").index, [0.5, np.nan])
+
+
 def corpus_of(frame):
     return Corpus.from_dataframe(frame, "text", contexts=["year"], keep=["title"])
 

@@ -167,6 +167,8 @@ def test_names_that_are_given_are_everywhere_and_others_stay(done):
     assert {"First", "Second"} <= set(found.contexts()["name"])
     with pytest.raises(ValueError, match="a name is given to topic 99"):
         found.rename({"topic": {99: "None"}})
+    with pytest.raises(ValueError, match="a name is given to cluster '1', which is not a whole number"):
+        found.rename({"cluster": {"1": "First"}})
     assert "First" in set(found.clusters()["name"])  # a refused name changes nothing
 
 

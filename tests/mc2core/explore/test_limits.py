@@ -49,6 +49,15 @@ def test_runs_are_reported_with_their_agreement(description):
     assert "is 0.71, where 1 is complete agreement" in said
 
 
+def test_a_set_number_of_clusters_is_not_the_number_in_use(description, made):
+    size = description.recommended
+    for chosen, more in ((size, ""), (12, f" The program reports {size} of them; the others have no documents or")):
+        provenance = description.posterior.provenance | {"model": {"n_clusters": chosen}}
+        posterior = dataclasses.replace(description.posterior, provenance=provenance)
+        said = " ".join(limits.sentences(dataclasses.replace(description, posterior=posterior), made))
+        assert f"The number of clusters, {chosen}, was set by the user.{more}" in said
+
+
 def test_without_groups_nothing_is_said_of_clusters(description):
     again = Description.from_posterior(two_runs(description.posterior, 1, 0.1), description.corpus)
     said = " ".join(limits.sentences(again, tables.tables_of(again)))

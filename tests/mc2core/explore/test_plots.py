@@ -241,6 +241,10 @@ def test_the_numbers_of_a_plot_are_saved_next_to_it(done, tmp_path):
     assert (merges.groupby("cut")["documents"].sum() == done.corpus.n_documents).all()
     with pytest.raises(ValueError, match=r"no function of mc2core\.plots drew into these axes"):
         plots.save(Figure().subplots(), tmp_path / "two.pdf")
+    (tmp_path / "own.csv").write_text("mine")
+    with pytest.raises(ValueError, match=r"own\.csv exists, and the numbers of the picture would replace it"):
+        plots.save(plots.trace(done), tmp_path / "own.pdf")
+    assert [path.read_text() for path in tmp_path.glob("own.*")] == ["mine"]
 
 
 def test_the_bands_of_two_fits_are_their_shared_documents(done, tmp_path, refused):

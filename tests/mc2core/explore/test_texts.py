@@ -41,6 +41,15 @@ def test_a_file_is_read_again_by_the_ids_of_the_corpus(tmp_path):
         texts.texts_of(part, path)
 
 
+def test_ids_are_compared_as_they_were_imported(tmp_path):
+    path, own = imported(tmp_path, rows=[{"id": " a  1", "body": "red"}, {"id": "b", "body": "sea"}], id="id")
+    assert texts.texts_of(own, path) == ["red", "sea"]
+
+
+def test_missing_texts_are_empty():
+    assert texts.texts_of(Corpus([[1]] * 4), [None, float("nan"), pd.NA, "lake"]) == ["", "", "", "lake"]
+
+
 def test_without_ids_the_rows_must_be_the_documents(tmp_path):
     path, own = imported(tmp_path)
     assert texts.texts_of(own, path) == [row["body"] for row in ROWS]

@@ -133,7 +133,10 @@ def parse_date(value: Any, form: str | None = None) -> float:
     if not isinstance(value, datetime.date):
         raise ValueError(f"found {shown(value)}; a date such as 2019, 2019-07 or 2019-07-02 is needed")
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC)
+        try:
+            value = value.astimezone(datetime.UTC)
+        except OverflowError:
+            raise ValueError(f"found {shown(str(value))}; in UTC, this is not a date of the years 1 to 9999") from None
     days = value.timetuple().tm_yday - 1.0
     if isinstance(value, datetime.datetime):
         days += (value.hour * 3600 + value.minute * 60 + value.second) / 86400
@@ -180,7 +183,7 @@ def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapp
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
                 raise ValueError(f"{shown(name)} has the count {shown(count)}; counts are whole numbers of at least 0")
             bag[_name(name)] += int(count)
-    elif isinstance(value, int | np.integer | np.bool_):
+    elif _is_whole(value):
         bag = Counter([_name(value)])
     else:
         raise ValueError(f"found {shown(value)}; a list of names or names with counts is needed")
@@ -199,9 +202,15 @@ def parse_text(value: Any, count: Callable[[str], Mapping[str, int]]) -> Mapping
     return count(value)
 
 
+def _is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number. In a column with gaps, whole numbers are floats."""
+    is_float = isinstance(value, float | np.floating)
+    return isinstance(value, int | np.integer | np.bool_) or (is_float and float(value).is_integer())
+
+
 def _name(name: Any) -> str:
-    if isinstance(name, int | np.integer | np.bool_):
-        return str(name)
+    if _is_whole(name):
+        return str(int(name) if isinstance(name, float | np.floating) else name)
     if not isinstance(name, str):
         raise ValueError(f"found the name {shown(name)}; names are text")
     if not (plain := plain_text(name)):

@@ -45,6 +45,9 @@ def test_dates_that_are_none():
     for value in ("soon", "03.05.2019", "2019-13", "1556841600", 1556841600, True, ["2019"], "2019-02-30", math.inf):
         with pytest.raises(ValueError, match=r"^found .*; a date such as 2019, 2019-07 or 2019-07-02"):
             parse_date(value)
+    for value in ("9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"):
+        with pytest.raises(ValueError, match="in UTC, this is not a date of the years 1 to 9999"):
+            parse_date(value)
     assert parse_date("03.05.2019", "%d.%m.%Y") == pytest.approx(2019 + 122 / 365)
     with pytest.raises(ValueError, match=r"found '2019'; a date of the form '%d\.%m\.%Y'"):
         parse_date("2019", "%d.%m.%Y")
@@ -68,6 +71,12 @@ def test_decimal_commas_only_where_they_are_allowed():
     for text, allowed in (("3,14", False), ("1,000,000", True)):
         with pytest.raises(ValueError, match="a finite number"):
             parse_number(text, allowed)
+
+
+def test_whole_numbers_of_a_column_with_gaps_are_names():
+    assert parse_bag(2.0, False) == parse_bag([2.0], False) == {"2": 1}
+    with pytest.raises(ValueError, match=r"found 2\.5; a list of names"):
+        parse_bag(2.5, False)
 
 
 def test_only_the_separator_separates():

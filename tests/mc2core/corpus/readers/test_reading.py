@@ -143,6 +143,23 @@ def test_a_file_of_another_form_is_named_with_what_can_be_read(tmp_path, capsys,
     assert not (tmp_path / "own").exists()
 
 
+def test_a_folder_without_corpus_json_is_no_corpus(tmp_path, refused):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "documents.csv").write_text("text,title\nred lake,one\n")
+    why = "holds documents.csv, but not corpus.json, so it is no earlier output; the folder will not be replaced"
+    refused(f"import {own}/documents.csv --text text --keep title --out {own}", f"own {why}")
+    with pytest.raises(ValueError, match=why):
+        Corpus([[1]]).save(own)
+    assert (own / "documents.csv").read_text() == "text,title\nred lake,one\n"
+
+
+def test_a_file_of_the_corpus_is_not_imported_into_it(tmp_path, table, refused):
+    mc2(f"import {table} --text text --keep text --out {tmp_path}/own")
+    kept = tmp_path / "own/documents.csv"
+    refused(f"import {kept} --text text --out {tmp_path}/own --overwrite", f"{kept} is in --out {tmp_path}/own, which")
+
+
 def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys, refused):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/letter.txt").write_text("dear")
