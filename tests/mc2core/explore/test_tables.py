@@ -24,7 +24,7 @@ from mc2core.explore.clusters import cluster_tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.explore.summary import summary
 from mc2core.explore.topics import _find_typical
-from mc2core.explore.variables import CONTEXT, Variable
+from mc2core.explore.variables import CONTEXT, Variable, own_unit
 from mc2core.models import MC2
 from mc2core.posterior.hierarchy import Hierarchy
 
@@ -604,3 +604,9 @@ def test_tables_for_papers_escape_names_and_round_numbers(description, tmp_path)
     assert {one.name for one in (tmp_path / "out").iterdir()} >= wanted
     mc2(command)
     assert not {one.name for one in (tmp_path / "out").iterdir()} & wanted
+
+
+@pytest.mark.parametrize("values", [[3e-11, 8e-11, 5e-11], [1999.0, 2004.0, 2010.0], [1e-100, 2e-100, 4e-100]])
+def test_values_have_their_own_unit_again(values):
+    corpus = Corpus(np.ones((3, 1), int), contexts={"p": np.array(values)}).standardised("p")
+    assert own_unit(corpus, "p").tolist() == values
