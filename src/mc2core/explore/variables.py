@@ -122,7 +122,7 @@ def own_unit(corpus: Corpus, name: str) -> np.ndarray:
     if unit is None:
         return np.asarray(corpus.contexts[name])
     # twelve digits restore whole numbers, which standardisation and its inverse change slightly
-    decimals = 12 - int(np.ceil(np.log10(max(abs(unit[0]), unit[1]))))
+    decimals = 12 - int(np.ceil(np.log10(np.abs(unit).max())))
     return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], min(decimals, 300))
 
 
