@@ -132,12 +132,28 @@ class TestTable4:
         [
             ([("threads", 1, 500, 2.0)], False, "Spark is not available"),
             ([("local[2]", 2, 500, 2.0)], True, "no Spark cluster was timed with one worker and with several"),
-            (on_cluster({1: 3.0, 2: 2.0}), True, f"on 2 workers: {LACKS}; {GAIN} 1.50 (95% 1.43 to 1.58, 3 timings)"),
-            (on_cluster({1: 4.0, 8: 2.0}), True, f"on 8 workers: {LACKS}; {GAIN} 2.00 (95% 1.90 to 2.10, 3 timings)"),
+            (
+                on_cluster({1: 3.0, 2: 2.0}),
+                True,
+                f"1.50 times in batches of 500 on 2 workers: {LACKS}; {GAIN} 1.50 (95% 1.43 to 1.58, 3 timings)",
+            ),
+            (
+                on_cluster({1: 4.0, 8: 2.0}),
+                True,
+                f"2.00 times in batches of 500 on 8 workers: {LACKS}; {GAIN} 2.00 (95% 1.90 to 2.10, 3 timings)",
+            ),
+            (
+                on_cluster({1: 3.0, 2: 2.0}, sizes=(500, 1000)),
+                True,
+                "1.50 times in batches of 500, 1.50 times in batches of 1,000 on 2 workers: needs 8 nodes; "
+                f"{GAIN} 1.50 (95% 1.43 to 1.58, 3 timings); "
+                "speed-up in batches of 1,000 1.50 (95% 1.43 to 1.58, 3 timings)",
+            ),
             (
                 on_cluster({1: 4.8, 8: 0.6}, sizes=(500, 1000)),
                 True,
-                f"on 8 workers: {GAIN} 8.00 (95% 7.61 to 8.41, 3 timings)",
+                "8.00 times in batches of 500, 8.00 times in batches of 1,000 on 8 workers: "
+                f"{GAIN} 8.00 (95% 7.61 to 8.41, 3 timings)",
             ),
         ],
     )
