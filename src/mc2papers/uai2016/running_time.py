@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from mc2core.compute.spark import missing
@@ -52,8 +53,9 @@ def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, has_spark: bool) -> lis
                 name, least = f"speed-up in batches of {size:,}", of_order(wanted[size]) - 1
                 ratios.append(ratio_of(name, times, above=1, digits=2, over="timings", size=least))
         workers = max(number for number, _ in timed.values())
-        ours = [f"{times.mean():.2f} times in batches of {size:,}" for size, (_, times) in timed.items() if len(times)]
-        numbers = f"{', '.join(ours)} on {workers} workers"
+        ours = {size: np.exp(np.log(times).mean()) for size, (_, times) in timed.items() if len(times)}
+        numbers = ", ".join(f"{mean:.2f} times in batches of {size:,}" for size, mean in ours.items())
+        numbers += f" on {workers} workers"
         if not ratios:
             claims.append(not_run(dataset, text, "no Spark cluster was timed with one worker and with several"))
         elif len(ratios) < len(wanted) or workers != nodes:
