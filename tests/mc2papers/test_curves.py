@@ -125,9 +125,9 @@ class TestReachingGibbs:
         """To 394 and 395, of which one per cent more are 397.94 and 398.95; the second seed starts 1 higher."""
         gibbs = [(0, 0.1, start), (10, 1.0, 400), (40, 4.0, 399)]
         judged = figure.claims(curves_of(self.SVI, gibbs), "NIPS")
-        why = "the averaged perplexity of Gibbs is not more than 1% below its start in 2 of 2 seeds"
-        assert [one.verdict == "precondition not met" for one in judged] == [not computed] * 3 + [False]
-        assert [one.said.endswith(why) for one in judged] == [not computed] * 3 + [False]
+        why = "the perplexity of Gibbs is not more than 1% below its start in 2 of 2 seeds"
+        assert [one.verdict == "precondition not met" for one in judged[:4]] == [not computed] * 3 + [False]
+        assert [one.said.endswith(why) for one in judged[:4]] == [not computed] * 3 + [False]
         if not computed:
             assert judged[0].numbers.startswith("SVI 390.2 within one epoch, Gibbs 394.5; SVI 800.2 at its start; ")
             assert judged[1].reason == why
@@ -136,7 +136,7 @@ class TestReachingGibbs:
     def test_the_start_of_svi_is_to_be_above_the_level_in_every_seed(self, start, seeds):
         """395 and 396 against starts of which the second is 0.5 higher."""
         judged = figure.claims(curves_of([(0, 0.5, start), *self.SVI[1:]], GIBBS), "NIPS")
-        assert [one.verdict == "precondition not met" for one in judged] == [bool(seeds)] * 3 + [False]
+        assert [one.verdict == "precondition not met" for one in judged[:4]] == [bool(seeds)] * 3 + [False]
         if seeds:
             why = "the perplexity of SVI before its first step is already as low as that of Gibbs"
             assert judged[2].reason == f"in {seeds} of 2 seeds, {why}"
@@ -144,7 +144,7 @@ class TestReachingGibbs:
     def test_both_reasons_are_told(self):
         judged = figure.claims(curves_of([(0, 0.5, 300.0), *self.SVI[1:]], [(0, 0.1, 395.0), *GIBBS[1:]]), "NIPS")
         assert judged[1].reason == (
-            "the averaged perplexity of Gibbs is not more than 1% below its start in 2 of 2 seeds and "
+            "the perplexity of Gibbs is not more than 1% below its start in 2 of 2 seeds and "
             "in 2 of 2 seeds, the perplexity of SVI before its first step is already as low as that of Gibbs"
         )
 
@@ -195,13 +195,25 @@ def test_gibbs_is_timed_by_its_usual_state_not_by_its_last():
     assert "Gibbs first reaches the mean perplexity of its later states after 2.4 s" in claim.said
 
 
+def test_single_states_are_the_level_as_an_open_choice():
+    """SVI ends at 399, below the states of the second half, 400 and 401, but above their average, 395."""
+    rows = curves_of([(0, 0.3, 800), (1, 0.5, 399), (2, 0.7, 398)], GIBBS, apart=1.0)
+    judged = figure.claims(rows, "NIPS")
+    assert [one.verdict for one in judged[:3]] == ["not reproduced"] * 3
+    states = judged[4:]
+    assert [one.verdict for one in states] == ["reproduced"] * 3
+    assert all(one.text.startswith("the level of Gibbs is that of single states: SVI reaches") for one in states)
+    assert states[0].numbers.startswith("SVI 399.5 within one epoch, Gibbs 400.5; ")
+    assert states[1].numbers.startswith("SVI reaches the level of Gibbs after 0.5 s, Gibbs first reaches")
+
+
 def test_claims_of_figure_3_without_tables_come_beside():
     direct = [(0, 0.5, 800), (1, 0.9, 390), (2, 1.1, 387)]
     rows = curves_of([(0, 0.5, 800), (1, 0.9, 415), (2, 0.95, 411)], GIBBS, direct=direct)
     judged = figure.claims(rows, "NIPS")
-    assert [one.verdict for one in judged] == ["not reproduced"] * 3 + ["reproduced"] * 5
+    assert [one.verdict for one in judged[:8]] == ["not reproduced"] * 3 + ["reproduced"] * 5
     assert judged[4].text.startswith("SVI without tables reaches")
-    assert [one.whose for one in judged] == ["paper"] * 4 + ["our variant"] * 4
+    assert [one.whose for one in judged] == ["paper"] * 4 + ["our variant"] * 4 + ["open choice"] * 3
     assert "Gibbs, collapsed 900.5 at its start" in judged[4].said
     picture = figure.draw(figure.summarise(rows))
     # simulated data are called so where the paper's name would stand; one entry for each method
@@ -239,7 +251,7 @@ def test_titles_of_figure_3_do_not_run_into_each_other():
 def test_claims_without_a_fit_are_not_computed():
     rows = curves_of([(1, 1.0, 3.0)], GIBBS)
     judged = figure.claims(rows[rows["method"] != "SVI"], "NIPS")
-    assert [one.verdict for one in judged] == ["precondition not met"] * 4
+    assert [one.verdict for one in judged] == ["precondition not met"] * 7
 
 
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):

@@ -45,6 +45,8 @@ def sentences(description: Description, tables: Tables) -> list[str]:
         f"{unsure:,} of {counted(shown, 'documents')} could belong to several clusters: each is less than half sure. "
         "Read some documents of a cluster before you say what it is about."
     )
+    if content == "words" and (empty := int((description.corpus.document_lengths == 0).sum())):
+        paragraphs.append(f"In {counted(empty, 'documents')} without words, contexts and chance decide the cluster.")
     return [*paragraphs, LAST]
 
 

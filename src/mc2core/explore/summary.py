@@ -71,7 +71,7 @@ def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _describe_values(tables: Tables, name: str) -> pd.Series:
-    """Return a text per cluster: the three commonest values of a variable, or the quartiles of a numeric variable."""
+    """Return a text per cluster: the three commonest values of a variable, or the middle half of its numbers."""
     values, numbers = tables.get("cluster_values"), tables.get("cluster_numbers")
     if values is not None and (values["context"] == name).any():
         common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")
@@ -80,7 +80,8 @@ def _describe_values(tables: Tables, name: str) -> pd.Series:
     if numbers is None or not (numbers["context"] == name).any():  # missing in every document
         return pd.Series(dtype=object)
     of_name = numbers[numbers["context"] == name].set_index("cluster")
-    return of_name["lower_quarter"].map("{:.6g}".format) + " to " + of_name["upper_quarter"].map("{:.6g}".format)
+    least, most = (of_name[f"{one}_quarter"].map("{:.6g}".format) for one in ("lower", "upper"))
+    return "middle half " + least + " to " + most
 
 
 def _table(table: pd.DataFrame) -> list[str]:

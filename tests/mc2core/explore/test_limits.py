@@ -41,6 +41,14 @@ def test_contexts_and_unsure_documents_are_named(description, made):
     assert said.endswith(limits.LAST)
 
 
+def test_documents_without_words_are_counted(description, made, monkeypatch):
+    assert "without words" not in " ".join(limits.sentences(description, made))
+    lengths = description.corpus.document_lengths * (np.arange(60) > 1)
+    monkeypatch.setattr(type(description.corpus), "document_lengths", property(lambda _: lengths))
+    said = " ".join(limits.sentences(description, made))
+    assert "In 2 documents without words, contexts and chance decide the cluster." in said
+
+
 def test_runs_are_reported_with_their_agreement(description):
     again = Description.from_posterior(two_runs(description.posterior, 2, 0.712), description.corpus)
     said = " ".join(limits.sentences(again, tables.tables_of(again)))
