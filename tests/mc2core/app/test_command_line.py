@@ -47,7 +47,7 @@ def quote(path):
     return shlex.quote(str(path))
 
 
-PYTHON = quote(sys.executable)
+PYTHON, HERE = quote(sys.executable), quote(__file__)
 
 
 @pytest.mark.slow
