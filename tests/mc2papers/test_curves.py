@@ -50,7 +50,7 @@ def test_a_curve_scores_snapshots_alone_and_samples_together(parts, engine, name
     assert curve["perplexity"].tolist() == known
     assert len(set(known)) == 4
     assert curve["averaged"].isna().tolist() == [True, True, True, False]
-    assert curve["averaged"][3] == run.posterior.perplexity(test)
+    assert curve["averaged"][3] == posterior_of(model, train, run.posterior.samples, {}).perplexity(test)
     assert curve["samples"].tolist()[3] == (2 if keep else 1)
 
 

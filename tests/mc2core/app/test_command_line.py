@@ -550,16 +550,10 @@ class TestCommands:
         ("command", "message"),
         [
             ("topics .", ". is a folder; the folder of a fit or an array file (.npz) is needed"),
-            (
-                f"topics {shlex.quote(__file__)}",
-                "test_command_line.py is not a complete array file: File is not a zip file",
-            ),
+            (f"topics {HERE}", "test_command_line.py is not a complete array file: File is not a zip file"),
             ("clusters nowhere .", "nowhere is missing; the folder of a fit or an array file (.npz) is needed"),
             ("topics DATA", "is a folder that holds a corpus; the folder of a fit or an array file (.npz) is"),
-            (
-                f"fit {shlex.quote(__file__)} --out x",
-                "it is a file; mc2 import makes the folder of a corpus of documents",
-            ),
+            (f"fit {HERE} --out x", "it is a file; mc2 import makes the folder of a corpus of documents"),
             ("fit nowhere --iterations 1 --out x", "nowhere holds no corpus: corpus.json is missing"),
             ("topics nothing.npz", "nothing.npz"),
             ("sheet fit --score a.csv", "a.csv: No such file or directory"),

@@ -243,7 +243,13 @@ def test_what_there_is_one_of_is_said_in_the_singular():
         Corpus([[1]], documents=pd.DataFrame({"n": [1, 2]}))
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32])
-def test_repeated_entries_are_added_without_overflow(dtype):
-    matrix = sp.coo_matrix((np.array([100, 100, 100], dtype), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
-    assert Corpus(matrix).content.toarray().tolist() == [[0, 300], [0, 0]]
+@pytest.mark.parametrize(("dtype", "most"), [(np.int8, 127), (np.uint8, 255), (np.int16, 32_767)])
+def test_repeated_entries_are_added_without_overflow(dtype, most):
+    matrix = sp.coo_matrix((np.array([most] * 3, dtype), ([0, 0, 0], [1, 1, 1])), shape=(2, 2))
+    assert Corpus(matrix).content.toarray().tolist() == [[0, 3 * most], [0, 0]]
+
+
+def test_repeated_entries_above_the_largest_count_are_refused():
+    most = 2**31 - 1
+    with pytest.raises(ValueError, match=str(2 * most)):
+        Corpus(sp.coo_matrix((np.array([most, most], np.int32), ([0, 0], [0, 0])), shape=(1, 1)))
