@@ -114,6 +114,8 @@ def test_the_summary_tells_of_the_marked_cut_and_holds_no_markup():
     assert "<" not in said
     assert "*kept*" not in said.replace(r"\*", "")
     assert "kept" in said
+    year = tables["cluster_numbers"].query("context == 'year'").iloc[0]
+    assert f"| middle half {year['lower_quarter']:.6g} to {year['upper_quarter']:.6g} |" in said
     chosen = description.posterior.hierarchy.recommended
     *rows, _, head = [line for line in lines[lines.index("## Topics") - 1 :: -1] if line.startswith("| ")]
     assert len(rows) == chosen

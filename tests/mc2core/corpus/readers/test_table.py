@@ -327,3 +327,7 @@ class TestRefused:
             assert len(str(error).splitlines()) == 1 or "rows cannot be read" in str(error)  # noqa: PT017
         else:
             assert sum(Counter(corpus.content.indices).values()) == corpus.content.nnz
+
+
+def test_columns_that_are_not_read_may_have_any_names(tmp_path):
+    assert records.find_columns(tmp_path / "a.csv", ["n", "n", "text", "", ""], ["text"]) == [2]
