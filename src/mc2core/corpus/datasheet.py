@@ -16,7 +16,7 @@ from mc2core.base.records import csv_rows
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import CONTENT_KINDS
-from mc2core.corpus.row_blocks import count_columns
+from mc2core.corpus.row_blocks import count_columns, count_repeated_rows
 
 #: largest number of words, and of values of a context, that a datasheet shows
 _MAX_FREQUENT = 10
@@ -52,11 +52,12 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
 def quantities(corpus: Corpus) -> dict[str, str]:
     """Return the entries of a datasheet as texts, by quantity.
 
-    The entries describe numbers of documents, words and tokens, the most frequent words, contexts and labels. For
-    observations, the mean and sd of each coordinate replace the words. If ``documents`` has a column "part" (an
-    official split), the documents of each part are counted. For a context of counts, the entries are the number of
-    values, the mean number of values per document and the most frequent values. For a context of numbers, the entry is
-    the range in the original unit. The share of missing values is given for all contexts.
+    The entries describe numbers of documents, words and tokens, documents with the same counts as an earlier one, the
+    most frequent words, contexts and labels. For observations, the mean and sd of each coordinate replace the words. If
+    ``documents`` has a column "part" (an official split), the documents of each part are counted. For a context of
+    counts, the entries are the number of values, the mean number of values per document and the most frequent values.
+    For a context of numbers, the entry is the range in the original unit. The share of missing values is given for all
+    contexts.
     """
     lengths = corpus.document_lengths
     singular, columns, tokens = "word", "words", "tokens"
@@ -75,8 +76,11 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         of_all = np.asarray(corpus.observations)
         for name, mean, sd in zip(corpus.vocabulary, of_all.mean(axis=0), of_all.std(axis=0), strict=True):
             sheet[f"{name}: mean, sd"] = f"{mean:.6g}, {sd:.6g}"
-    elif corpus.has_vocabulary:
-        sheet["words: most frequent"] = _most_frequent(count_columns(corpus.content)[1], corpus.vocabulary)
+    else:
+        repeated = count_repeated_rows(corpus.content)
+        sheet["documents with the same words as an earlier one"] = _share(repeated, corpus.n_documents)
+        if corpus.has_vocabulary:
+            sheet["words: most frequent"] = _most_frequent(count_columns(corpus.content)[1], corpus.vocabulary)
     if "part" in corpus.documents:
         for part, number in corpus.documents["part"].value_counts(sort=False).items():
             sheet[f"{part} documents"] = f"{number:,}"

@@ -7,7 +7,7 @@ from helpers.paths import ROOT
 
 from mc2core import Corpus
 from mc2core.base.pages import plain
-from mc2core.corpus import datasheet
+from mc2core.corpus import datasheet, row_blocks
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.datasheet import PaperCount
 
@@ -30,6 +30,7 @@ def test_quantities():
         "tokens": "8",
         "tokens per document, least / mean / most": "0 / 2.7 / 5",
         "documents without a word": "1 (33.3%)",
+        "documents with the same words as an earlier one": "0 (0.0%)",
         "train documents": "2",
         "test documents": "1",
         "tag: values": "3",
@@ -41,6 +42,15 @@ def test_quantities():
         "labels in use": "2",
     }
     assert datasheet.quantities(corpus().standardised("year"))["year: range"] == "1990 to 1994"
+
+
+def test_repeated_documents(monkeypatch):
+    """Counts are compared, in any block; documents without words repeat none."""
+    counts = np.array([[3, 0], [0, 0], [1, 4], [3, 0], [2, 0], [0, 0], [3, 0]])
+    for block in (1, 2, 100):
+        monkeypatch.setattr(row_blocks, "_BLOCK", block)
+        sheet = datasheet.quantities(Corpus(counts))
+        assert sheet["documents with the same words as an earlier one"] == "2 (28.6%)"
 
 
 def test_the_most_frequent_names_are_shown():

@@ -356,7 +356,7 @@ def _of_texts(posterior: Posterior, corpus: Corpus) -> list[str]:
     if length < _SHORT and not has_embeddings and posterior.provenance.get("model", {}).get("name") != "mixture":
         said.append(
             f"texts of {counted(round(length), 'words')} show little of their topics: compare with a mixture, whose "
-            "clusters have words of their own (--model mixture)"
+            "clusters have words of their own (model mixture)"
         )
     documents = np.bincount(corpus.content.indices, minlength=corpus.n_words)
     common = {posterior.vocabulary[word] for word in np.argsort(-documents, kind="stable")[:_COMMONEST]}
