@@ -226,7 +226,7 @@ def _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new):
     capacity = prior.size
     for b in range(n_blocks):
         weigh_counts(n_wm, w * capacity, s, scale, h, b * LANES)
-    return weigh(n_km, j * capacity, prior, h, p, block, n_blocks, new)
+    return weigh(n_km, j * capacity, j * capacity, prior, h, p, block, n_blocks, new)
 
 
 @numba.njit(inline="always")

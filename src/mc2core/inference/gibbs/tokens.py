@@ -65,7 +65,6 @@ VISIT, TOKEN, TOPICS = 0, 1, 2
 #: reasons why a sweep stops: all tokens are done, columns are full, or a token's weights have no finite sum above 0
 DONE, FULL, FAILED = 0, 1, 2
 _F32_ONE = np.float32(1.0)
-_LINE = 16  # float32 numbers per cache line
 
 
 # -- the topics of a sweep ------------------------------------------------------------------------------------
@@ -183,10 +182,14 @@ def _new_weights(topics: SweptTopics, constants: TopicConstants, row_prior: Any,
 
 # -- stay or move ---------------------------------------------------------------------------------------------
 @numba.njit(inline="always")
-def weigh(counts, row, row_prior, scale, p, block, n_blocks, new):
-    """Compute ``p`` and ``block`` for the tokens of one row; return the total weight, with ``new`` for new topics."""
+def weigh(counts, row, next_row, row_prior, scale, p, block, n_blocks, new):
+    """Compute ``p`` and ``block`` for the tokens of one row; return the total weight, with ``new`` for new topics.
+
+    Meanwhile, the counts from ``next_row`` on are prefetched, because they are not expected to be in the cache.
+    """
     total = new
     for b in range(n_blocks):
+        prefetch(counts, next_row + b * LANES)
         block[b] = weigh_counts(counts, row, row_prior, scale, p, b * LANES)
         total += block[b]
     return total
@@ -412,7 +415,8 @@ def _sweep_words(key, stream, position, cells, cluster, topic, topics, constants
             if last <= first:
                 continue
             n_blocks, new = (n_topics + LANES - 1) // LANES, constants.v * remaining[0] / n_words
-            total = weigh(n_km, k * columns, row_prior, scale, p, block, n_blocks, new)
+            next_row = run_cluster[min(r + 1, n_runs - 1)] * columns
+            total = weigh(n_km, k * columns, next_row, row_prior, scale, p, block, n_blocks, new)
             for t in range(first, last):
                 # does the token keep its topic?
                 m = topic_of[t]
@@ -508,13 +512,6 @@ class DocumentRows(NamedTuple):
         return cls(content.indptr, content.indices, content.data, start, cluster)
 
 
-@numba.njit(inline="always")
-def _fetch_row(n_wm, w, n_columns):
-    """Prefetch the counts of a word, which are not expected to be in the cache."""
-    for m in range(0, n_columns, _LINE):
-        prefetch(n_wm, w * n_wm.shape[1] + m)
-
-
 @kernel
 def _sweep_documents(key, stream, position, documents, topic, topics, constants, weights):
     """Sweep document by document from ``position`` on; return DONE, FULL or FAILED for :func:`run_sweep`."""
@@ -536,9 +533,8 @@ def _sweep_documents(key, stream, position, documents, topic, topics, constants,
             first, last, w = max(last, resume), last + counts[cell], word[cell]
             if last <= first:
                 continue
-            if cell + 1 < word.size:
-                _fetch_row(n_wm, word[cell + 1], n_blocks * LANES)
-            total = weigh(n_wm, w * columns, row_prior, scale, p, block, n_blocks, new)
+            next_row = word[min(cell + 1, word.size - 1)] * columns
+            total = weigh(n_wm, w * columns, next_row, row_prior, scale, p, block, n_blocks, new)
             for t in range(first, last):
                 # does the token keep its topic?
                 m = topic[t]

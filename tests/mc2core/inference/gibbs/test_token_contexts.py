@@ -148,6 +148,7 @@ def test_sweep_leaves_its_posterior_invariant(years, v, s, precision, tolerances
         for module in (tokens, token_contexts):
             monkeypatch.setattr(module, "np", transitions.InFloat64())
             monkeypatch.setattr(module, "weigh_counts", plain_weigh_counts)
+        monkeypatch.setattr(tokens, "prefetch", lambda *_: None)
         monkeypatch.setattr(token_contexts, "weigh", tokens.weigh.py_func)
     monkeypatch.setattr(tokens, "find_lane", transitions.take_lane)
     for name in ("find_block", "find_topic"):

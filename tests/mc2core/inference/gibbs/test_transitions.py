@@ -121,6 +121,7 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
         monkeypatch.setattr(tokens, "_F32_ONE", 1.0)
     compiled = precision == "float32"
     monkeypatch.setattr(tokens, "weigh_counts", compiled_weigh_counts if compiled else plain_weigh_counts)
+    monkeypatch.setattr(tokens, "prefetch", lambda *_: None)
     monkeypatch.setattr(tokens, "find_lane", take_lane)
     states = list(itertools.product(range(3), repeat=4))
     log_pi = np.array([log_words(topics, words, 2, s) for topics in states])
