@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
-from mc2core.compute import streams
 from mc2core.corpus.checks import Context, csr_of
 
 # largest number of values in memory, 32 MB
@@ -112,7 +111,7 @@ def count_columns(matrix: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 def count_repeated_rows(matrix: sp.csr_matrix) -> int:
     """Return the number of rows with entries that equal an earlier row, of a canonical CSR matrix."""
     # a sum with random weights has the same value for two rows only if they are equal, up to a chance of 1e-16 per pair
-    weights = streams.generator(0, "repeated rows").random(matrix.shape[1])
+    weights = np.random.default_rng(0).random(matrix.shape[1])
     sums = [_copy_rows(matrix, first, last) @ weights for first, last in _blocks((matrix,))]
     has_entries = np.diff(matrix.indptr) > 0
     return int(has_entries.sum()) - len(np.unique(np.concatenate(sums)[has_entries]))
