@@ -242,8 +242,7 @@ def test_pages_give_the_same_numbers_of_main_claims():
     assert said in paper
     open_choice = count[[one for one in count.index if one.endswith("under an open choice")]].sum()
     assert f"{open_choice} are reproduced or supported under an open choice" in paper
-    assert count["smaller than claimed"] == 1
-    assert "one gain is smaller than claimed" in paper
+    assert count.get("smaller than claimed", 0) == paper.count("smaller than claimed")
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"{bad} of the {len(card)} main claims were not reproduced or are contradicted" in changes
 
